@@ -1,0 +1,37 @@
+"""The events that a scenario may measure: what the server and the engine say, and what a host sees.
+
+A replaceable relay's or agent's own log events are not among them: a metric must not depend on
+the honesty of what it measures. `agent.ticket` and `agent.noticed` are seen by the host, in the
+messages that reach an agent.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True):
+    """An event's fields (`run` is the run that it belongs to), and what it means."""
+
+    fields: tuple[str, ...]
+    meaning: str
+
+
+EVENTS: dict[str, Event] = {
+    "run.queued": Event(("run", "agent", "session"), "the server has committed a new run"),
+    "run.replayed": Event(("run",), "a key that was used before got its ticket again"),
+    "run.offered": Event(("run", "delivery"), "a sync's answer carries the run"),
+    "run.started": Event(("run", "device"), "the server let the run start"),
+    "run.cancel_asked": Event(("run", "status"), "an agent asked to cancel a run in this status"),
+    "run.terminal": Event(
+        ("run", "status", "cause", "was", "tokens", "cost", "truncated", "chars", "bytes"),
+        "the run has its final status; `was` is the one before",
+    ),
+    "run.late": Event(("run", "status"), "a completion came after the run was closed"),
+    "run.completion_unknown": Event(("run",), "a completion came for a run that nobody knows"),
+    "engine.started": Event(("run", "execution"), "the engine began to execute the run's Graph"),
+    "engine.stopping": Event(("run",), "the engine was told to stop"),
+    "engine.finished": Event(("run", "status", "tokens", "cost"), "an execution has ended"),
+    "agent.ticket": Event(("run",), "a ticket reached its agent for the first time"),
+    "agent.noticed": Event(("run", "status"), "an agent first saw its run's final status"),
+}

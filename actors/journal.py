@@ -1,0 +1,45 @@
+"""What a relay keeps on its desktop: consent, every run that it ever attempted, unsent results."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.actor import TableSpec
+from actors.messages import Command, Complete, Completion, SessionMeta
+
+
+class Consent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One session as the owner set it; `generation` grows with every change."""
+
+    meta: SessionMeta
+    shared: bool
+
+
+class Project(msgspec.Struct, frozen=True, gc=False):
+    """Whether the owner lets a project reach this desktop."""
+
+    enabled: bool
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A run that may have started on this desktop, for ever."""
+
+    command: Command
+    open: bool | None = True  # None once its completion is written
+
+
+class Posting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A completion that the server has not accepted yet."""
+
+    complete: Complete
+    order: int
+
+
+CONSENTS = TableSpec("graph_sessions", Consent)
+PROJECTS = TableSpec("projects", Project)
+JOURNAL = TableSpec("journal", Attempt, open=("open",))
+OUTBOX = TableSpec("outbox", Posting, order=("order",))
+ENABLED = Project(True)
+ATTEMPTED = Completion(
+    execution_id=None, status="interrupted", error="this desktop attempted the run before"
+)

@@ -1,0 +1,498 @@
+"""The server: queues runs, hands out tickets, lets each run start once, keeps what became of it.
+
+Theory of operation. A run is one durable row for its whole life; its state changes, the row does
+not, and absence never means success. TRANSITIONS lists every legal change. A state that is
+not terminal is always watched: by the start deadline while it waits, by the run deadline while it
+runs; the watch is the index `due`, swept by a timer that can be lost and set again at any point.
+Terminal never changes; what arrives later is kept beside it. Only the server's clock decides.
+
+The server keeps no truth in attributes, so several can share one database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from actors.actor import Context, Handler, Place
+from actors.ledger import DEVICES, NOTHING, RUNS, SESSIONS, TICKETS, Device, Run, Shared, Ticket
+from actors.messages import (
+    CONTINUE,
+    GO,
+    KEY_LENGTH,
+    KEY_REUSED,
+    NOT_FOUND,
+    QUEUE_FULL,
+    STOP_CANCELLED,
+    STOP_CLOSED,
+    TERMINAL,
+    Accepted,
+    CancelGraphRun,
+    Command,
+    Commands,
+    Complete,
+    Completion,
+    Control,
+    Failure,
+    GetGraphRun,
+    GraphRun,
+    GraphSessions,
+    ListGraphSessions,
+    RunGraphSession,
+    SessionMeta,
+    Start,
+    StartAnswer,
+    Sync,
+)
+from actors.text import units
+from transports.envelope import Envelope
+from transports.units import Duration, parse_duration
+
+
+class Transition(msgspec.Struct, frozen=True):
+    """One legal change of a run: what causes it, whose act it is, what watches the new state.
+
+    `task` is the state of the MCP task that stands for the run.
+    """
+
+    source: str
+    cause: str
+    target: str
+    owner: str
+    watcher: str
+    task: str
+
+
+TRANSITIONS = (
+    Transition("", "queue", "queued", "agent", "start deadline", "working"),
+    Transition("queued", "start", "running", "relay", "run deadline", "working"),
+    Transition("queued", "cancel", "cancelled", "agent", "retention", "cancelled"),
+    Transition("queued", "cancelled", "cancelled", "relay", "retention", "cancelled"),
+    Transition("queued", "failed", "failed", "relay", "retention", "completed"),
+    # These two only after the server lost what it knew, as a restored backup has:
+    Transition("queued", "completed", "completed", "relay", "retention", "completed"),
+    Transition("queued", "interrupted", "interrupted", "relay", "retention", "failed"),
+    Transition("queued", "deadline", "expired", "server", "retention", "failed"),
+    Transition("running", "completed", "completed", "relay", "retention", "completed"),
+    Transition("running", "failed", "failed", "relay", "retention", "completed"),
+    Transition("running", "cancelled", "cancelled", "relay", "retention", "cancelled"),
+    Transition("running", "interrupted", "interrupted", "relay", "retention", "failed"),
+    Transition("running", "forgotten", "interrupted", "server", "retention", "failed"),
+    Transition("running", "deadline", "interrupted", "server", "retention", "failed"),
+)
+_TARGETS = {(rule.source, rule.cause): rule.target for rule in TRANSITIONS}
+
+SESSIONS_LIMIT = 100  # the account's bound on a sync; more would make every sync heavy
+OFFER_LIMIT = 100  # a relay is one worker: more commands than these only age in its memory
+SWEEP_LIMIT = 100  # rows a sweep changes in one turn, so that a turn stays short
+LIST_LIMIT = 50  # the account's bound on a listing
+KEY_CHARS = (8, 128)  # the account's bounds on an idempotency key
+DEFAULT_POLL_US = 20_000_000  # the account's poll interval, until a relay says its own
+RUNNING_HINT_US = 10_000_000  # the account's flat poll that beats a backoff
+
+UNANSWERED = (None, None)  # no row's answer was built yet
+
+_replace = msgspec.structs.replace
+_meaning = msgspec.json.Encoder(order="sorted").encode
+
+
+class Server:
+    """See the module's docstring."""
+
+    class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+        """What a scenario may set of a server."""
+
+        start_deadline_us: Annotated[Duration, "a run that has not started by then has expired"] = (
+            msgspec.field(name="start_deadline", default=parse_duration("7d"))
+        )
+        run_deadline_us: Annotated[
+            Duration, "a run that has not ended so long after its start is interrupted"
+        ] = msgspec.field(name="run_deadline", default=parse_duration("1d"))
+        retention_us: Annotated[Duration, "how long an ended run is kept"] = msgspec.field(
+            name="retention", default=parse_duration("30d")
+        )
+        agent_limit: Annotated[int, "how many open runs an agent may have"] = 1_000
+        device_limit: Annotated[int, "how many open runs a desktop may have"] = 10_000
+        wait_limit_us: Annotated[
+            Duration, "how long it holds back a poll that would wait; 0s never"
+        ] = msgspec.field(name="wait_limit", default=Duration(0))
+        hints: Annotated[bool, "tells agents when to poll next, fixed at each change of a run"] = (
+            False
+        )
+        reconcile: Annotated[bool, "ends runs that a relay no longer reports"] = False
+
+    def __init__(self, config: Config, place: Place) -> None:
+        self.config = config
+        given: dict[str, list[Shared]] = {}
+        for session in place.sessions:
+            if session.shared:
+                meta = SessionMeta(
+                    id=session.id, project=session.project, name=session.name, slug=session.slug
+                )
+                row = Shared(device=session.relay, project=session.project, meta=meta)
+                given.setdefault(session.relay, []).append(row)
+        self.given = [
+            (device, rows, tuple(row.meta for row in rows)) for device, rows in given.items()
+        ]
+        self.handlers: Mapping[type[Any], Handler] = {
+            ListGraphSessions: self.on_list,
+            RunGraphSession: self.on_run,
+            GetGraphRun: self.on_get,
+            CancelGraphRun: self.on_cancel,
+            Sync: self.on_sync,
+            Start: self.on_start_request,
+            Control: self.on_control,
+            Complete: self.on_complete,
+        }
+
+    def on_start(self, context: Context) -> None:
+        """Rebuild the caches; share what the scenario says was shared before it begins."""
+        table = context.store.table
+        self.runs, self.tickets, self.devices = table(RUNS), table(TICKETS), table(DEVICES)
+        self.sessions = table(SESSIONS)
+        self.answers: dict[str, tuple[Run, GraphRun]] = {}
+        self.waiting: dict[str, tuple[int, list[Envelope[Any]]]] = {}  # until when, and who
+        self.sweep_at_us: int | None = None
+        self.share_given(context.stamp_us)
+        self.arm_sweep(context)
+
+    def share_given(self, now_us: int) -> None:
+        """Be as if each relay had synced once: a scenario begins in a world that runs already."""
+        for device, rows, metas in self.given:
+            known = Device(boot="", seen_us=now_us, poll_us=DEFAULT_POLL_US, sessions=metas)
+            if self.devices.insert_unique(device, known):
+                for row in rows:
+                    self.sessions.put(row.meta.id, row)
+
+    def on_timer(self, context: Context, timer: str) -> None:
+        """Sweep what is overdue, or answer an agent that waited long enough."""
+        if timer == "sweep":
+            self.sweep(context)
+        else:
+            self.answer_waiting(context, timer.removeprefix("wait:"))
+
+    # Agents
+
+    def on_list(self, context: Context, envelope: Envelope[ListGraphSessions]) -> None:
+        """List what the last syncs uploaded for a project."""
+        body = envelope.body
+        if not 1 <= body.limit <= LIST_LIMIT:
+            failure = Failure(code="bad_request", error=f"limit must be 1 to {LIST_LIMIT}")
+            context.reply(envelope, failure)
+            return
+        rows = self.sessions.scan("project", (body.project_id,), limit=body.limit)
+        listing = tuple(row.listing() for row in rows)
+        context.reply(envelope, GraphSessions(project_id=body.project_id, sessions=listing))
+
+    def on_run(self, context: Context, envelope: Envelope[RunGraphSession]) -> None:
+        """Queue a run, or return the ticket that the key stands for already."""
+        body, agent = envelope.body, envelope.source
+        if not KEY_CHARS[0] <= len(body.idempotency_key) <= KEY_CHARS[1]:
+            context.reply(envelope, KEY_LENGTH)
+            return
+        meaning = _meaning((body.graph_session_id, body.arguments))
+        ticket = self.tickets.get((agent, body.idempotency_key))
+        if ticket is not None:
+            self.replay(context, envelope, ticket, meaning)
+            return
+        shared = self.sessions.get(body.graph_session_id)
+        if shared is None:
+            context.reply(envelope, NOT_FOUND)
+        elif (
+            self.runs.count("load", (agent,)) >= self.config.agent_limit
+            or self.runs.count("open", (shared.device,)) >= self.config.device_limit
+        ):
+            context.reply(envelope, QUEUE_FULL)
+        else:
+            run = self.queue(context, agent, body, shared)
+            self.tickets.insert_unique(
+                (agent, run.key), Ticket(meaning=meaning, command_id=run.command_id)
+            )
+            context.reply(envelope, self.answer(run))
+
+    def replay(
+        self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
+    ) -> None:
+        """Answer a key that was used before; another meaning is checked first, in any state."""
+        if ticket.meaning != meaning:
+            context.reply(envelope, KEY_REUSED)
+            return
+        context.log("run.replayed", run=ticket.command_id)
+        run = self.runs.get(ticket.command_id)
+        if run is None:
+            gone = GraphRun(command_id=ticket.command_id, status=ticket.final or "expired")
+            context.reply(envelope, _replace(gone, replayed=True))
+        else:
+            context.reply(envelope, _replace(self.answer(run), replayed=True))
+
+    def queue(self, context: Context, agent: str, body: RunGraphSession, shared: Shared) -> Run:
+        """Write a new run."""
+        now_us = context.stamp_us
+        device = self.devices.get(shared.device)
+        poll_us = DEFAULT_POLL_US if device is None else device.poll_us
+        run = Run(
+            command_id=context.new_id(),
+            agent=agent,
+            key=body.idempotency_key,
+            device=shared.device,
+            session=shared.meta.id,
+            slug=shared.meta.slug,
+            generation=shared.meta.generation,
+            arguments=body.arguments,
+            status="queued",
+            queued_us=now_us,
+            open_on=shared.device,
+            open_for=agent,
+            due_us=now_us + self.config.start_deadline_us,
+            hint_us=poll_us if self.config.hints else None,
+        )
+        self.runs.put(run.command_id, run)
+        self.arm_sweep(context, run.due_us, now_us)
+        context.log("run.queued", run=run.command_id, agent=agent, session=run.session)
+        return run
+
+    def own(self, envelope: Envelope[Any]) -> Run | None:
+        """Return the run if it is this agent's; "not yours" and "does not exist" are one answer."""
+        run = self.runs.get(envelope.body.command_id)
+        return None if run is None or run.agent != envelope.source else run
+
+    def on_get(self, context: Context, envelope: Envelope[GetGraphRun]) -> None:
+        """Tell an agent how its run stands, now or when that changes."""
+        body = envelope.body
+        run = self.runs.get(body.command_id)
+        if run is None or run.agent != envelope.source:
+            context.reply(envelope, NOT_FOUND)
+            return
+        if body.wait_us and self.config.wait_limit_us and run.status not in TERMINAL:
+            wait_us = min(body.wait_us, self.config.wait_limit_us)
+            due_us, waiting = self.waiting.get(run.command_id, (None, []))
+            waiting.append(envelope)
+            if due_us is None or context.now_us + wait_us < due_us:
+                self.waiting[run.command_id] = (context.now_us + wait_us, waiting)
+                context.set_timer(f"wait:{run.command_id}", wait_us)
+            return
+        row, answer = self.answers.get(run.command_id, UNANSWERED)
+        context.reply(envelope, answer if row is run else self.answer(run))
+
+    def answer_waiting(self, context: Context, command_id: str) -> None:
+        """Answer everybody who waits for a change of this run."""
+        run = self.runs.get(command_id)
+        _, waiting = self.waiting.pop(command_id, (0, []))
+        for envelope in waiting:
+            context.reply(envelope, NOT_FOUND if run is None else self.answer(run))
+
+    def answer(self, run: Run) -> GraphRun:
+        """Build what an agent sees of a run: once for each state of the row that is asked for."""
+        answer = GraphRun(
+            command_id=run.command_id,
+            status=run.status,
+            error=run.error,
+            cancel_requested=run.cancel_requested,
+            poll_after_us=None if run.status in TERMINAL else run.hint_us,
+        )
+        done = run.completion
+        if done is not None:
+            answer = _replace(
+                answer,
+                result=done.result if run.status == "completed" else None,
+                result_truncated=done.result_truncated,
+                error=run.error or done.error,
+                execution_id=done.execution_id,
+                total_tokens=done.total_tokens,
+                reported_cost=done.reported_cost,
+            )
+        self.answers[run.command_id] = (run, answer)
+        return answer
+
+    def on_cancel(self, context: Context, envelope: Envelope[CancelGraphRun]) -> None:
+        """Cancel a queued run at once; flag a running one for the next control poll."""
+        run = self.own(envelope)
+        if run is None:
+            context.reply(envelope, NOT_FOUND)
+            return
+        context.log("run.cancel_asked", run=run.command_id, status=run.status)
+        if run.status == "queued":
+            run = self.close(context, run, "cancel")
+        elif run.status == "running" and not run.cancel_requested:
+            run = _replace(run, cancel_requested=True)
+            self.runs.put(run.command_id, run)
+        context.reply(envelope, self.answer(run))
+
+    # Relays
+
+    def on_sync(self, context: Context, envelope: Envelope[Sync]) -> None:
+        """Take a relay's whole view, settle what it no longer holds, offer what is queued."""
+        body, device = envelope.body, envelope.source
+        known = self.devices.get(device)
+        now_us = context.stamp_us
+        if known is None or known.sessions != body.sessions:
+            self.take_sessions(device, body.sessions)
+        row = Device(boot=body.boot, seen_us=now_us, poll_us=body.poll_us, sessions=body.sessions)
+        self.devices.put(device, row)
+        held = frozenset(body.open)
+        room = min(body.capacity, OFFER_LIMIT)
+        offers: list[Command] = []
+        for run in self.runs.claim("open", (device,), limit=OFFER_LIMIT + len(held)):
+            if run.status == "running":
+                if self.config.reconcile and run.command_id not in held:
+                    self.close(context, run, "forgotten")
+            elif run.command_id not in held and len(offers) < room:
+                offers.append(self.offer(context, run, body.boot))
+        context.reply(envelope, Commands(commands=tuple(offers)))
+
+    def take_sessions(self, device: str, sessions: tuple[SessionMeta, ...]) -> None:
+        """Make the device's shared sessions what its sync says, all of them."""
+        sessions = sessions[:SESSIONS_LIMIT]
+        kept = {meta.id for meta in sessions}
+        for row in self.sessions.scan("device", (device,), limit=SESSIONS_LIMIT):
+            if row.meta.id not in kept:
+                self.sessions.delete(row.meta.id)
+        for meta in sessions:
+            other = self.sessions.get(meta.id)
+            if other is None or other.device == device:  # an id belongs to whom it came from first
+                row = Shared(device=device, project=meta.project, meta=meta)
+                self.sessions.put(meta.id, row)
+
+    def offer(self, context: Context, run: Run, boot: str) -> Command:
+        """Hand a queued run to a relay under a new delivery number; it may be offered again."""
+        run = _replace(run, boot=boot, delivery=run.delivery + 1)
+        self.runs.put(run.command_id, run)
+        context.log("run.offered", run=run.command_id, delivery=run.delivery)
+        return Command(
+            command_id=run.command_id,
+            delivery=run.delivery,
+            session=run.session,
+            slug=run.slug,
+            generation=run.generation,
+            arguments=run.arguments,
+        )
+
+    def on_start_request(self, context: Context, envelope: Envelope[Start]) -> None:
+        """Let a run start if it is still offered to this very delivery; say so again if asked."""
+        body = envelope.body
+        run = self.runs.get(body.command_id)
+        if run is None or run.device != envelope.source:
+            context.reply(envelope, StartAnswer(go=False, reason="unknown"))
+            return
+        current = run.delivery > 0 and (run.boot, run.delivery) == (body.boot, body.delivery)
+        if run.status == "running" and current:
+            context.reply(envelope, GO)
+        elif run.status != "queued" or not current:
+            reason = "superseded" if run.status == "queued" else run.status
+            context.reply(envelope, StartAnswer(go=False, reason=reason))
+        else:
+            now_us = context.stamp_us
+            run = _replace(
+                run,
+                status=_TARGETS["queued", "start"],
+                started_us=now_us,
+                due_us=now_us + self.config.run_deadline_us,
+                hint_us=RUNNING_HINT_US if self.config.hints else None,
+            )
+            self.runs.put(run.command_id, run)
+            self.arm_sweep(context, run.due_us, now_us)
+            context.log("run.started", run=run.command_id, device=run.device)
+            self.changed(context, run)
+            context.reply(envelope, GO)
+
+    def on_control(self, context: Context, envelope: Envelope[Control]) -> None:
+        """Tell a relay whether to stop the run that it executes."""
+        run = self.runs.get(envelope.body.command_id)
+        if run is None or run.device != envelope.source or run.status != "running":
+            context.reply(envelope, STOP_CLOSED)
+        else:
+            context.reply(envelope, STOP_CANCELLED if run.cancel_requested else CONTINUE)
+
+    def on_complete(self, context: Context, envelope: Envelope[Complete]) -> None:
+        """Take a completion; the same again changes nothing, a late one is kept beside it."""
+        body = envelope.body
+        run = self.runs.get(body.command_id)
+        done = body.completion
+        if run is None or run.device != envelope.source:
+            context.log("run.completion_unknown", run=body.command_id)
+        elif run.status in TERMINAL:
+            if run.completion != done and run.late is None:
+                self.runs.put(run.command_id, _replace(run, late=done))
+                context.log("run.late", run=run.command_id, status=done.status)
+        else:
+            self.close(context, run, done.status, done)
+        context.reply(envelope, Accepted(command_id=body.command_id))
+
+    # Every end of a run
+
+    def close(self, context: Context, run: Run, cause: str, done: Completion | None = None) -> Run:
+        """Make a run terminal, by the table."""
+        status = _TARGETS[run.status, cause]
+        now_us = context.stamp_us
+        closed = _replace(
+            run,
+            status=status,
+            finished_us=now_us,
+            open_on=None,
+            open_for=None,
+            due_us=now_us + self.config.retention_us,
+            error=_ERRORS.get(cause),
+            completion=done,
+        )
+        self.runs.put(run.command_id, closed)
+        self.say_terminal(context, run, closed, cause)
+        self.changed(context, closed)
+        return closed
+
+    def say_terminal(self, context: Context, was: Run, run: Run, cause: str) -> None:
+        """Log a run's end; the size of its result is that of its text in characters and bytes."""
+        done = run.completion or NOTHING
+        text = done.result if isinstance(done.result, str) else ""
+        context.log(
+            "run.terminal",
+            run=run.command_id,
+            status=run.status,
+            cause=cause,
+            was=was.status,
+            tokens=done.total_tokens,
+            cost=done.reported_cost,
+            truncated=done.result_truncated,
+            chars=units(text),
+            bytes=len(text) if text.isascii() else len(text.encode()),
+        )
+
+    def changed(self, context: Context, run: Run) -> None:
+        """Answer those who wait for this run."""
+        if run.command_id in self.waiting:
+            context.cancel_timer(f"wait:{run.command_id}")
+            self.answer_waiting(context, run.command_id)
+
+    # The sweep
+
+    def arm_sweep(self, context: Context, due_us: int | None = None, now_us: int = 0) -> None:
+        """See to it that the sweep comes by `due_us`, or when the first row is due."""
+        if due_us is None:
+            first = self.runs.scan("due", limit=1)
+            self.sweep_at_us = None
+            if not first:
+                return
+            due_us, now_us = first[0].due_us, context.stamp_us
+        if self.sweep_at_us is None or due_us < self.sweep_at_us:
+            self.sweep_at_us = due_us
+            context.set_timer("sweep", max(0, due_us - now_us))
+
+    def sweep(self, context: Context) -> None:
+        """Close what is overdue and delete what was kept long enough."""
+        for run in self.runs.claim("due", limit=SWEEP_LIMIT, up_to=context.stamp_us):
+            if run.status in TERMINAL:
+                self.runs.delete(run.command_id)
+                self.answers.pop(run.command_id, None)
+                ticket = self.tickets.get((run.agent, run.key))
+                if ticket is not None:
+                    self.tickets.put((run.agent, run.key), _replace(ticket, final=run.status))
+            else:
+                self.close(context, run, "deadline")
+        self.arm_sweep(context)
+
+
+_ERRORS = {
+    "deadline": "the time limit passed before the run ended",
+    "forgotten": "the desktop no longer holds this run; it may have had effects",
+}

@@ -1,0 +1,113 @@
+"""Measure programs of the same experiment against ours: CPU seconds and memory, each in a process.
+
+The programs take turns, so that a slow spell of the machine falls on all of them; the median of a
+program's rounds is shown. CPU time is what the operating system charged the child and its
+children, user and system together, so waiting and a second core make no difference.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from bench.experiment import REPLICATIONS, STRATEGIES
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Name and module. The first is ours: the ratios are against it.
+PROGRAMS = (
+    ("pullcord", "bench.ours"),
+    ("specialised script", "bench.specialised"),
+    ("SimPy, simplest model", "bench.simpy_baseline"),
+    ("SimPy, our protocol", "bench.simpy_full"),
+)
+
+# Who installs a program has its modules compiled once, not at each start: 70 ms that ours would pay
+# alone, since it runs from the checkout and SimPy from an installed wheel.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+# The operating system counts the peak in bytes on macOS and in KiB elsewhere.
+PEAK_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
+
+
+class Usage(NamedTuple):
+    """What one process cost."""
+
+    cpu_s: float
+    peak_bytes: int
+
+
+def measure(command: list[str]) -> Usage:
+    """Run a command to its end in the checkout; raises CalledProcessError with what it printed.
+
+    Linux counts a child's peak from the size of the process that starts it, so this one must stay
+    smaller than any program it measures: it imports nothing but the standard library.
+    """
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    ) as process:
+        assert process.stderr is not None
+        printed = process.stderr.read()
+        # Instead of wait(), which would throw the usage away.
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command, stderr=printed)
+    return Usage(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * PEAK_UNIT_BYTES)
+
+
+def compare(programs: dict[str, list[str]], rounds: int) -> dict[str, Usage]:
+    """The median usage of each command by its name, after `rounds` rounds in turn."""
+    measured: dict[str, list[Usage]] = {name: [] for name in programs}
+    for _ in range(rounds):
+        for name, command in programs.items():
+            measured[name].append(measure(command))
+    return {
+        name: Usage(
+            median(usage.cpu_s for usage in usages),
+            int(median(usage.peak_bytes for usage in usages)),
+        )
+        for name, usages in measured.items()
+    }
+
+
+def table(usages: dict[str, Usage]) -> str:
+    """One line a program, its CPU time also as a multiple of the first one's."""
+    ours = next(iter(usages.values()))
+    lines = [f"{'program':24} {'CPU s':>7} {'ratio':>7} {'peak MB':>8}"]
+    lines += [
+        f"{name:24} {usage.cpu_s:7.2f} {usage.cpu_s / ours.cpu_s:6.2f}x"
+        f" {usage.peak_bytes / 1e6:8.1f}"
+        for name, usage in usages.items()
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Measure every program and print the table; 1 when one of them fails."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5, help="processes for each program")
+    rounds: int = parser.parse_args().rounds
+    programs = {name: [sys.executable, "-m", module] for name, module in PROGRAMS}
+    try:
+        usages = compare(programs, rounds)
+    except subprocess.CalledProcessError as failed:
+        print(f"{' '.join(failed.cmd)} failed:\n{failed.stderr}", file=sys.stderr)
+        return 1
+    python = ".".join(map(str, sys.version_info[:3]))
+    total = len(STRATEGIES) * REPLICATIONS
+    print(f"Poll strategies, {total:,} replications, Python {python}, median of {rounds} rounds\n")
+    print(table(usages))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,270 @@
+"""From a cell's scenario to a simulator that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from actors.actor import Place, Session, Step
+from actors.events import EVENTS
+from actors.guarded import CommitHook, simulator
+from actors.messages import Message
+from actors.relay import slug_of
+from actors.simulator import LimitReachedError, Simulator, WouldSleepForeverError
+from scenarios.cast import make_actor
+from scenarios.matchers import Matcher
+from scenarios.metrics import Column, Metric, Taps, make_metric
+from scenarios.problems import listed
+from scenarios.spec import Cast, LinkTable, Scenario
+from transports.codec import Codec
+from transports.faults.drop import DropJudge
+from transports.memory import Link
+from transports.units import Duration, parse_duration
+
+WAITS_SHOWN = 5  # of what a replication waits for; a hundred agents would fill the screen
+
+
+class CellRun:
+    """One cell, built: run its replications one after another.
+
+    `coded` sends every message as bytes through the codec; `coded_twin()` makes such a cell.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        label: str,
+        folder: Path,
+        commit_hook: CommitHook | None = None,
+        *,
+        coded: bool = False,
+    ) -> None:
+        self.scenario = scenario
+        self.coded_twin = partial(CellRun, scenario, seed, label, folder, coded=True)
+        self.simulator = simulator(seed, label, commit_hook)
+        places = places_of(scenario)
+        for one in scenario.cast:
+            if one.kind == "owner" and one.use is None and not places[one.name].steps:
+                continue  # it would only make every replication longer
+            self.simulator.add(one.name, make_actor(one, places[one.name], folder))
+        self.faults = [DropJudge(fault) for fault in scenario.faults]
+        self._codec = Codec(self._messages()) if coded else None
+        self.simulator.connect(self._link)
+        agents = tuple(one.name for one in scenario.cast if one.kind == "agent")
+        self.metrics: dict[str, Metric] = {
+            name: make_metric(table) for name, table in scenario.metrics.items()
+        }
+        taps = Taps(self.simulator, agents)
+        for metric in self.metrics.values():
+            metric.attach(taps)
+            self.simulator.on_begin.append(metric.begin)
+        _Ending(scenario, self.simulator, taps)
+        taps.install()
+        if self.faults:
+            self.simulator.on_begin.append(self._start_faults)
+
+    def _messages(self) -> list[type[Message]]:
+        """Return every message type that some actor understands."""
+        contexts = self.simulator.contexts.values()
+        kinds = {kind for context in contexts for kind in context.actor.handlers}
+        return [kind for kind in kinds if issubclass(kind, Message)]
+
+    def _link(self, source: str, target: str) -> Link | None:
+        """Return the imperfect way between two actors, None if the scenario says nothing of it."""
+        latency = next(
+            (link for link in self.scenario.links if _matches(link, source, target)), None
+        )
+        judges = [
+            judge
+            for judge, fault in zip(self.faults, self.scenario.faults, strict=True)
+            if fault.acts_on(source, target)
+        ]
+        if latency is None and not judges and self._codec is None:
+            return None
+        return self.simulator.new_link(
+            latency_us=None if latency is None else self._latency(latency, source, target),
+            judges=judges,
+            codec=self._codec,
+        )
+
+    def _latency(self, link: LinkTable, source: str, target: str) -> Callable[[], int]:
+        """Return what draws this way's latency, from a stream of its own."""
+        constant, draw = link.latency.constant, link.latency.draw
+        if constant is not None:
+            return lambda: int(constant)
+        simulator, purpose = self.simulator, f"link/{source}/{target}"
+        return lambda: int(draw(simulator.link_stream(purpose)))
+
+    def _start_faults(self) -> None:
+        for judge in self.faults:
+            judge.start(self.simulator.stream(f"fault/{judge.name}").random)
+
+    def collect(self, columns: dict[str, Column], before: int) -> None:
+        """Add the rows of the replication that has just ended; `before` were added already."""
+        rows = [(columns[name], metric.rows()) for name, metric in self.metrics.items()]
+        for column, values in rows:  # all or nothing: `rows` may raise MetricError
+            column.add(values, before)
+
+
+def session_id(name: str) -> str:
+    """Return the id of a scenario's session: `gs_` and 32 hex digits that depend on its name."""
+    return f"gs_{blake2b(name.encode(), digest_size=16).hexdigest()}"
+
+
+def _matches(link: LinkTable, source: str, target: str) -> bool:
+    if fnmatchcase(source, link.source) and fnmatchcase(target, link.target):
+        return True
+    return link.both and fnmatchcase(target, link.source) and fnmatchcase(source, link.target)
+
+
+def places_of(scenario: Scenario) -> dict[str, Place]:
+    """Return where each actor stands."""
+    by_kind: dict[str, list[str]] = {}
+    for one in scenario.cast:
+        by_kind.setdefault(one.kind, []).append(one.name)
+    relays, engines = by_kind["relay"], by_kind["engine"]
+    sessions = tuple(
+        Session(
+            id=session_id(one.name),
+            name=one.name,
+            slug=slug_of(one.name),
+            project=one.project,
+            relay=one.relay or relays[0],
+            shared=one.shared,
+        )
+        for one in scenario.sessions
+    )
+    places = {}
+    for one in scenario.cast:
+        number = by_kind[one.kind].index(one.name)
+        relay = relays[number] if one.kind in ("relay", "engine", "owner") else relays[0]
+        mine = tuple(s for s in sessions if s.relay == relay)
+        places[one.name] = Place(
+            name=one.name,
+            server=by_kind["server"][0],
+            relay=relay,
+            engine=engines[relays.index(relay)],
+            sessions=_sessions_of(one, sessions, mine),
+            steps=_steps(scenario, mine) if one.kind == "owner" else (),
+        )
+    return places
+
+
+def _sessions_of(
+    one: Cast, sessions: tuple[Session, ...], mine: tuple[Session, ...]
+) -> tuple[Session, ...]:
+    """Return the sessions that an actor knows: a relay its own, an agent those that it may run."""
+    if one.kind == "server":
+        return sessions
+    if one.kind == "agent":
+        wanted = getattr(one.config, "session", None)
+        return tuple(s for s in sessions if wanted is None or s.name == wanted)
+    return mine
+
+
+def _steps(scenario: Scenario, mine: tuple[Session, ...]) -> tuple[Step, ...]:
+    """Return the steps that concern an owner's sessions; without a session, its first."""
+    steps: list[Step] = []
+    for step in scenario.steps:
+        name = scenario.sessions[0].name if step.session is None else step.session
+        steps += [
+            Step(at_us=step.at, act=step.act, session=session.id)
+            for session in mine
+            if session.name == name
+        ]
+    return tuple(steps)
+
+
+class _Ending:
+    """Ends a replication when everything that `until` names has happened."""
+
+    def __init__(self, scenario: Scenario, simulator: Simulator, taps: Taps) -> None:
+        self._simulator = simulator
+        self._limit = scenario.run.limit
+        kinds = {one.name: one.kind for one in scenario.cast}
+        self._drivers = [name for name in simulator.contexts if kinds[name] in ("agent", "owner")]
+        runs = sum(
+            int(getattr(one.config, "runs", 1)) for one in scenario.cast if one.kind == "agent"
+        )
+        self._events: dict[str, int] = {}  # how many runs must have each event
+        self._seen: dict[str, set[str]] = {}  # which have
+        self._done: set[str] = set()
+        self._wait_for_done = False
+        self._time = Duration(0)
+        for condition in scenario.until:
+            if condition == "done":
+                self._wait_for_done = True
+            elif condition in EVENTS:
+                if condition not in self._events:
+                    taps.tap(Matcher(condition), self._watcher(condition))
+                self._events[condition] = runs
+            else:
+                self._time = max(self._time, parse_duration(condition))
+        self._needed = sum(1 for runs in self._events.values() if runs)
+        self._needed += bool(self._wait_for_done and self._drivers)
+        self._timed = bool(self._time or not self._needed)
+        self._needed += self._timed
+        self._left = 0  # conditions that are not met yet
+        simulator.on_done = self._on_done
+        simulator.on_begin.append(self._begin)
+
+    def _begin(self) -> None:
+        self._done.clear()
+        for seen in self._seen.values():
+            seen.clear()
+        self._left = self._needed
+        if self._timed:
+            self._simulator.at(int(self._time), self._met)
+        self._simulator.at(int(self._limit), self._too_long)
+
+    def _watcher(self, event: str) -> Callable[[int, dict[str, Any]], None]:
+        seen = self._seen[event] = set()
+
+        def happened(_now_us: int, fields: dict[str, Any]) -> None:
+            run = fields["run"]
+            if run not in seen:
+                seen.add(run)
+                if len(seen) == self._events[event]:
+                    self._met()
+
+        return happened
+
+    def _on_done(self, name: str) -> None:
+        if name in self._drivers and name not in self._done:
+            self._done.add(name)
+            if self._wait_for_done and len(self._done) == len(self._drivers):
+                self._met()
+
+    def _met(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self._simulator.finish()
+
+    def _too_long(self) -> None:
+        waits = [*self._missing_events(), *self._missing_actors()]
+        if len(waits) > WAITS_SHOWN:
+            waits = [*waits[:WAITS_SHOWN], f"{len(waits) - WAITS_SHOWN} more"]
+        what = listed(waits, last="and")
+        if not self._simulator.heap:
+            raise WouldSleepForeverError(
+                f"it waits for {what}, but nothing is due: no timer is set, no message under way"
+            )
+        raise LimitReachedError(
+            f"it did not end within {self._limit} of scenario time: it waits for {what}"
+        )
+
+    def _missing_events(self) -> Iterator[str]:
+        for event, runs in self._events.items():
+            missing = runs - len(self._seen[event])
+            if missing > 0:
+                yield f"{event} of {missing} run{'' if missing == 1 else 's'}"
+
+    def _missing_actors(self) -> Iterator[str]:
+        for name in self._drivers:
+            if self._wait_for_done and name not in self._done:
+                yield f"{name} to be done"

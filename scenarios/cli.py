@@ -1,0 +1,113 @@
+"""The command line: which commands there are, and what every one does with an error."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cyclopts import App
+
+HELP = """Test a queue-ticket-poll job system before you ship it.
+
+Simulate it in seconds, break it, replay the failure. Begin with: pullcord run @published
+
+Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 130 interrupted."""
+
+# In the order of the help; each is imported only when it is called.
+COMMANDS = {
+    "run": "Run scenario files, folders of them, or shipped ones: FILE, DIR, @NAME.",
+    "check": "Check a scenario file; --plan shows what it would do.",
+    "new": "Write a starter scenario or actor.",
+    "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
+    "schema": "Print the JSON Schema of scenario files, for editors.",
+}
+
+
+def application() -> App:
+    """Return the command line as cyclopts knows it."""
+    from cyclopts import App
+
+    from transports.version import VERSION
+
+    app = App(
+        name="pullcord",
+        help=HELP,
+        version=VERSION,
+        help_format="plaintext",
+        result_action="return_value",
+        exit_on_error=False,
+        suppress_keyboard_interrupt=False,
+    )
+    app["--help"].group = app["--version"].group = "Options"
+    for order, (name, text) in enumerate(COMMANDS.items()):
+        module = f"{__package__}.commands:{name}"
+        app.command(module, name=name, help=text, sort_key=order)
+    return app
+
+
+def main() -> None:
+    """Run the command line and exit with the code that its command returned."""
+    # A file's name may hold what the terminal's encoding has not: show it in escapes.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _call()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        say("pullcord: interrupted")
+        code = 130
+    except BrokenPipeError:
+        # Whoever read our output has left; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:  # noqa: BLE001  the last line of defence: nothing may pass it
+        code = explain(error)
+    sys.exit(code)
+
+
+def _call() -> int:
+    from cyclopts import CycloptsError
+
+    try:
+        result = application()(sys.argv[1:], print_error=False)
+    except CycloptsError as error:
+        known = [word for word in sys.argv[1:2] if word in COMMANDS]
+        say(f"pullcord: {error}\nhelp: {' '.join(['pullcord', *known])} --help")
+        return 2
+    return result if isinstance(result, int) else 0
+
+
+def say(text: str) -> None:
+    """Write a line to stderr."""
+    sys.stderr.write(f"{text}\n")
+
+
+def explain(error: Exception) -> int:
+    """Say what went wrong, on stderr; return the exit code."""
+    from scenarios.folder import FolderError
+    from scenarios.problems import ANSI, PLAIN, ScenarioError
+    from scenarios.terminal import colored
+
+    style = ANSI if colored(sys.stderr) else PLAIN
+    if isinstance(error, ScenarioError):
+        say(error.render(style=style))
+        return 2
+    if isinstance(error, FolderError):
+        say(f"pullcord: {error}\nhelp: {error.cure}")
+        return 2
+    if isinstance(error, OSError) and (error.filename or error.errno in _FULL):
+        where = f"{error.filename}: " if error.filename else ""
+        say(f"pullcord: {where}{error.strerror}")
+        return 2
+    import traceback
+
+    traceback.print_exception(error)
+    say("pullcord: this is a bug in pullcord; please report it with the lines above")
+    return 70
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

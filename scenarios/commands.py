@@ -1,0 +1,197 @@
+"""The commands: each turns its flags into a call, prints what came of it, returns the exit code.
+
+What a command does is imported when it runs: its --help needs none of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from scenarios.choices import Format
+from scenarios.flags import CellFlags, RunFlags, flag, switch
+
+if TYPE_CHECKING:
+    from scenarios.load import Plan
+    from scenarios.render import Text
+    from scenarios.results import Exit, Results
+    from scenarios.runner import Options
+
+Flat = Parameter(name="*")  # a class's fields are flags of their own
+Files = flag("Scenario files, folders of them, or shipped ones: @published, @published/cancel.")
+PLAN_HELP = (
+    "Run a few replications; say how long all would take, and how sharp each figure would be."
+)
+NO_FLAGS = RunFlags()
+NO_CELL_FLAGS = CellFlags()
+
+
+def run(
+    targets: Annotated[list[str] | None, Files] = None,
+    /,
+    *,
+    flags: Annotated[RunFlags, Flat] = NO_FLAGS,
+) -> int:
+    """Run scenarios and judge them: results on stdout and in a folder, all else on stderr."""
+    from scenarios.request import options_of, refuse_unbuilt, refuse_with_resume
+    from scenarios.terminal import set_color
+
+    set_color(flags.color)
+    refuse_unbuilt(flags.driver, flags.transport)
+    if flags.resume is not None:
+        refuse_with_resume([*(["a scenario"] if targets else []), *flags.fixed_by_a_run()])
+    results = execute(targets or [], options_of(targets, flags), flags)
+    code = show(results, flags.format, verbose=flags.verbose, quiet=flags.quiet)
+    return 0 if code == 3 and flags.inconclusive == "warn" else code
+
+
+def execute(targets: list[str], options: Options, flags: RunFlags) -> Results:
+    """Run the targets, or go on with what is in a results folder."""
+    from scenarios.folder import Folder
+    from scenarios.run import default_base, default_name, head_of, load_plans, resume
+    from scenarios.runner import Runner
+    from scenarios.terminal import progress
+
+    with progress(not (flags.no_progress or flags.quiet)) as report:
+        if flags.resume is not None:
+            return resume(flags.resume, report, options.jobs, options.executor)
+        plans = load_plans(targets, options)
+        head = head_of(plans, options)
+        if flags.out is not None:
+            folder = Folder.create(flags.out, head)
+        else:
+            folder = Folder.create_numbered(default_base(), default_name(plans, targets), head)
+        return Runner(plans, options, folder, report).run()
+
+
+def show(results: Results, format: Format, *, verbose: bool, quiet: bool) -> int:
+    """Print results on stdout, or why there are none on stderr; return the exit code."""
+    if results.interrupted is not None:
+        from scenarios.folder import resuming
+
+        assert results.folder is not None, "a command writes into a folder"
+        sys.stderr.write(
+            f"pullcord: {results.interrupted}; {results.replications:,} replications are kept\n"
+            f"help: go on with it: {resuming(results.folder)}\n"
+        )
+    elif format != "text":
+        from scenarios.formats import FORMATS
+
+        sys.stdout.write(FORMATS[format](results))
+    else:
+        text(verbose=verbose, quiet=quiet).show(results)
+    return int(results.exit)
+
+
+def text(*, verbose: bool = False, quiet: bool = False) -> Text:
+    """Return what prints for people on stdout."""
+    from scenarios.render import Text
+    from scenarios.terminal import colored, width_columns
+
+    return Text(
+        sys.stdout,
+        width_columns(sys.stdout),
+        colored=colored(sys.stdout),
+        verbose=verbose,
+        quiet=quiet,
+    )
+
+
+def check(
+    targets: Annotated[list[str], Files],
+    /,
+    *,
+    plan: Annotated[bool, switch(PLAN_HELP)] = False,
+    flags: Annotated[CellFlags, Flat] = NO_CELL_FLAGS,
+) -> int:
+    """Check scenario files without running them."""
+    from scenarios.request import options_of
+    from scenarios.results import worst
+    from scenarios.run import load_plans
+    from scenarios.terminal import set_color
+
+    set_color(flags.color)
+    options = options_of(targets, flags)
+    return int(worst([_check(one, options, plan) for one in load_plans(targets, options)]))
+
+
+def _check(one: Plan, options: Options, plan: bool) -> Exit:
+    """Print that a file is valid, and what running it would do."""
+    from scenarios.render import plural
+    from scenarios.results import Exit, Results
+    from scenarios.runner import chosen_cells
+
+    chosen = chosen_cells(one, options)
+    size = sum(one.scenarios[index].run.replications for index in chosen)
+    out = text()
+    out.line(
+        f"{one.path}: {one.name} is valid: {plural(len(chosen), 'cell')}, "
+        f"{plural(size, 'replication')}, {plural(len(one.expects), 'expectation')}"
+    )
+    if not (plan and chosen):
+        return Exit.OK
+    from scenarios.preview import preview
+
+    seen = preview(one, options)
+    out.preview(seen)
+    out.failures(Results([seen.pilot], None))
+    return seen.pilot.exit if seen.pilot.troubles else Exit.OK
+
+
+def names(
+    topic: str | None = None,
+    /,
+    *,
+    format: Literal["text", "json"] = "text",
+) -> int:
+    """Print what scenario files may refer to.
+
+    Parameters
+    ----------
+    topic
+        A word that narrows: a table, an event, a message, a fault.
+    format
+        What is printed on stdout.
+    """
+    from scenarios.names import render
+
+    sys.stdout.write(render(topic, format))
+    return 0
+
+
+def schema() -> int:
+    """Print the JSON Schema of scenario files, for editors."""
+    from msgspec import json
+
+    from scenarios.schema import json_schema
+
+    sys.stdout.write(json.format(json.encode(json_schema()), indent=2).decode() + "\n")
+    return 0
+
+
+def new(
+    what: str = "scenario",
+    name: str | None = None,
+    /,
+    *,
+    kind: str = "relay",
+) -> int:
+    """Write a starter; nothing is overwritten.
+
+    Parameters
+    ----------
+    what
+        scenario, actor, or the file to write: my-first.toml, my_relay.py.
+    name
+        The name of what is written.
+    kind
+        Which actor: relay, agent, engine, server.
+    """
+    from scenarios.starter import starter
+
+    for line in starter(what, name, Path(), kind):
+        sys.stdout.write(f"{line}\n")
+    return 0

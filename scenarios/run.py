@@ -1,0 +1,170 @@
+"""From what a user names to a run: files to plans, a results folder, a resumed run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scenarios.folder import FORMAT, Entry, Folder, FolderError, Head
+from scenarios.load import Plan, load_plan, problem_of
+from scenarios.overrides import Override
+from scenarios.problems import Problem, ScenarioError, suggest
+from scenarios.results import Results
+from scenarios.runner import Options, Progress, Runner, chosen_cells
+from scenarios.shipped import find
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Results:
+    """Run a scenario file, a folder of them, or a shipped one by its name ("@published").
+
+    `overrides` sets keys: {"relay.poll": "5s"}. `options` are those of `scenarios.runner.Options`:
+    seed, replications, replication, cell, contains, jobs, executor, logs, patience_s. Writes a
+    results folder only if `out` names one. Raises ScenarioError with every problem of the files,
+    FolderError if the folder can't be used, and KeyboardInterrupt when it was interrupted.
+
+    Where processes are not forked (macOS, Windows, a program that has threads), a script that calls
+    this with `jobs` other than 1 needs the usual `if __name__ == "__main__"`.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    extra = tuple(Override(key, value) for key, value in (overrides or {}).items())
+    chosen = Options(overrides=extra, **options)
+    plans = load_plans([os.fspath(one) for one in paths], chosen)
+    folder = None
+    if out is not None:
+        folder = Folder.create(Path(out), head_of(plans, chosen))
+    elif chosen.logs != "none":
+        raise ValueError("logs need a folder to be written to: give out=")
+    results = Runner(plans, chosen, folder, progress).run()
+    if results.interrupted is not None:
+        raise KeyboardInterrupt(results.interrupted)
+    return results
+
+
+def load_plans(paths: Sequence[str], options: Options) -> list[Plan]:
+    """Load every scenario that the paths mean; ScenarioError with the problems of all."""
+    plans: list[Plan] = []
+    problems: list[Problem] = []
+    for file in find(list(paths)):
+        try:
+            plans.append(load_plan(file, options.all_overrides()))
+        except ScenarioError as error:
+            problems.extend(one for one in error.problems if one not in problems)
+    if problems:
+        raise ScenarioError(problems)
+    seen: dict[str, str] = {}
+    for plan in plans:
+        if plan.name in seen:
+            raise problem_of(
+                plan.path,
+                f'"{plan.name}" is also the name of {seen[plan.name]}',
+                "give each its own: results and logs are filed under it",
+            )
+        seen[plan.name] = plan.path
+    if not any(chosen_cells(plan, options) for plan in plans):
+        raise _no_cell(plans, options)
+    return plans
+
+
+def _no_cell(plans: list[Plan], options: Options) -> ScenarioError:
+    labels = [cell.label for plan in plans for cell in plan.cells if cell.label]
+    if not labels:
+        return problem_of("--cell" if options.cell else "-k", "nothing is swept here: leave it out")
+    if options.cell is None:
+        return problem_of(
+            "-k", f'no cell\'s label contains "{options.contains}"', f"there is {labels[0]!r}"
+        )
+    near = suggest(options.cell, labels) or labels[0]
+    return problem_of("--cell", f'no cell is called "{options.cell}"', f"there is {near!r}")
+
+
+def head_of(plans: list[Plan], options: Options) -> Head:
+    """Return the journal's first line."""
+    fixed = msgspec.structs.replace(options, jobs=0, executor=None)
+    return Head(
+        code=code_digest(),
+        cwd=str(Path.cwd()),
+        paths=tuple(plan.path for plan in plans),
+        digests=tuple(plan.digest for plan in plans),
+        options=msgspec.to_builtins(fixed),
+    )
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """Return a hash of pullcord's own source, which decides the results too."""
+    state = blake2b(digest_size=16)
+    for name in ("actors", "transports", "scenarios", "logs"):
+        for path in sorted((ROOT / name).rglob("*.py")):
+            state.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return state.hexdigest()
+
+
+def resume(
+    path: Path, progress: Progress | None = None, jobs: int = 0, executor: str | None = None
+) -> Results:
+    """Go on with an interrupted run; FolderError if its files or the code have changed."""
+    folder, head, entries = Folder.resume(path)
+    try:
+        runner = _resumed(folder, head, entries, progress, jobs, executor)
+    except BaseException:
+        folder.close()
+        raise
+    return runner.run()
+
+
+def _resumed(
+    folder: Folder,
+    head: Head,
+    entries: list[Entry],
+    progress: Progress | None,
+    jobs: int,
+    executor: str | None,
+) -> Runner:
+    anew = "run it anew: its rows would come from two programs"
+    since = f"since {folder.path} was begun"
+    if head.format != FORMAT or head.code != code_digest():
+        raise FolderError(f"pullcord itself has changed {since}", anew)
+    chosen = msgspec.convert({**head.options, "jobs": jobs, "executor": executor}, Options)
+    plans = load_plans([_from_here(one, head.cwd) for one in head.paths], chosen)
+    changed = [
+        plan.path for plan, digest in zip(plans, head.digests, strict=True) if plan.digest != digest
+    ]
+    if changed:
+        names = ", ".join(changed)
+        raise FolderError(f"{names}, or an actor that it uses, has changed {since}", anew)
+    runner = Runner(plans, chosen, folder, progress)
+    runner.restore(entries)
+    return runner
+
+
+def _from_here(path: str, cwd: str) -> str:
+    """Return a path as it was named, if it means the same file from the working directory."""
+    return path if Path(cwd) == Path.cwd() else str(Path(cwd, path))
+
+
+def default_base() -> Path:
+    """Return where results go: logs/results in a checkout, else ./pullcord-results."""
+    checkout = (ROOT / "pyproject.toml").is_file() and (ROOT / "logs" / "record.py").is_file()
+    return ROOT / "logs" / "results" if checkout else Path("pullcord-results")
+
+
+def default_name(plans: list[Plan], targets: Sequence[str]) -> str:
+    """Return what a run's folder is called, less its number."""
+    if len(plans) == 1:
+        return plans[0].name
+    return Path(targets[0].removeprefix("@")).resolve().name or "run"

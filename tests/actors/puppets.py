@@ -1,0 +1,137 @@
+"""Actors whose turns are functions of a test, and a world of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.actor import Context, Handler, TableSpec, Unanswered
+from actors.guarded import Commit, CommitHook, simulator
+from actors.simulator import ActorContext
+from actors.stores.memory import Undo
+from tests.actors.harness import S, Trace
+from transports.envelope import Envelope
+from transports.memory import Link
+
+
+class Say(msgspec.Struct, frozen=True):
+    """Anything that one puppet says to another."""
+
+    text: str
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A row of a puppet's store."""
+
+    text: str
+
+
+NOTES = TableSpec("notes", Note, text=("text",))
+
+
+class Puppet:
+    """An actor whose turns are functions of a test. It writes down what it saw, and when."""
+
+    def __init__(
+        self,
+        seen: list[tuple[Any, ...]],
+        *,
+        start: Callable[[Any], None] = lambda _: None,
+        say: Callable[[Any, Envelope[Say]], None] = lambda *_: None,
+        timer: Callable[[Any, str], None] = lambda *_: None,
+        unanswered: Callable[[Any, Envelope[Unanswered]], None] = lambda *_: None,
+    ) -> None:
+        self.seen = seen
+        self.acts = (start, say, timer, unanswered)
+        self.handlers: Mapping[type[Any], Handler] = {
+            Say: self.on_say,
+            Unanswered: self.on_unanswered,
+        }
+
+    def see(self, context: Context, *what: Any) -> None:
+        self.seen.append((context.now_us, context.name, *what))
+
+    def on_start(self, context: Context) -> None:
+        self.acts[0](context)
+
+    def on_say(self, context: Context, envelope: Envelope[Say]) -> None:
+        self.see(context, envelope.body.text)
+        self.acts[1](context, envelope)
+
+    def on_timer(self, context: Context, timer: str) -> None:
+        self.see(context, "timer", timer)
+        self.acts[2](context, timer)
+
+    def on_unanswered(self, context: Context, envelope: Envelope[Unanswered]) -> None:
+        self.see(context, "unanswered", envelope.body.question.text)
+        self.acts[3](context, envelope)
+
+
+class World:
+    """A simulator of puppets that ends at a set time."""
+
+    def __init__(
+        self,
+        hook: CommitHook | None = None,
+        links: Mapping[tuple[str, str], Callable[[], int]] | None = None,
+        until_us: int = 100 * S,
+        seed: int = 1,
+        **puppets: Any,
+    ) -> None:
+        self.seen: list[tuple[Any, ...]] = []
+        self.sim = simulator(seed, "cell", hook)
+        for name, acts in puppets.items():
+            self.sim.add(name, Puppet(self.seen, **acts))
+        latencies = links or {}
+
+        def link(source: str, target: str) -> Link | None:
+            latency_us = latencies.get((source, target))
+            return None if latency_us is None else self.sim.new_link(latency_us=latency_us)
+
+        self.sim.connect(link)
+        self.sim.on_begin.append(lambda: self.sim.at(until_us, self.sim.finish))
+
+    def run(self, replication: int = 0, recorder: Trace | None = None) -> list[tuple[Any, ...]]:
+        self.seen.clear()
+        self.sim.run(replication, recorder)
+        return list(self.seen)
+
+
+def done(_context: ActorContext, _writes: Sequence[Undo]) -> Commit:
+    """A commit hook that lets every turn be."""
+    return Commit.DONE
+
+
+BOTH_LOOPS = pytest.mark.parametrize("hook", [None, done], ids=["fast", "guarded"])
+
+
+def say(target: str, text: str) -> Callable[[Any], None]:
+    return lambda context: context.send(target, Say(text))
+
+
+def asks(timeout_us: int, target: str = "b") -> Callable[[Any], None]:
+    return lambda context: context.request(target, Say("question"), timeout_us)
+
+
+def replies(times: int = 1) -> Callable[[Any, Envelope[Say]], None]:
+    def reply(context: Any, envelope: Envelope[Say]) -> None:
+        for number in range(times):
+            context.reply(envelope, Say(f"answer {number}"))
+
+    return reply
+
+
+class CrashHook:
+    """Lets every so-manieth turn of a replication fail, by turns in both ways."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self.turns = 0
+
+    def __call__(self, context: ActorContext, writes: Sequence[Undo]) -> Commit:
+        self.turns += 1
+        kinds = {0: Commit.CRASHED, self.every // 2: Commit.FAILED}
+        return kinds.get(self.turns % self.every, Commit.DONE)

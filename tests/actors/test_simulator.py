@@ -1,0 +1,392 @@
+"""The simulation host: turns and their order, timers, questions, chance and ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from actors.guarded import CommitHook
+from tests.actors.harness import Trace
+from tests.actors.puppets import (
+    BOTH_LOOPS,
+    Say,
+    World,
+    asks,
+    replies,
+    say,
+)
+from transports.envelope import SERIAL_BITS, Envelope
+
+# The order of turns
+
+
+@BOTH_LOOPS
+def test_messages_of_one_instant_come_in_the_order_of_sending(hook: CommitHook | None) -> None:
+    def fan_out(context: Any, envelope: Envelope[Say]) -> None:
+        if envelope.body.text == "go":
+            context.send("b", Say("1"))
+            context.send("c", Say("2"))
+
+    def pass_on(context: Any, envelope: Envelope[Say]) -> None:
+        if envelope.body.text == "1":
+            context.send("c", Say("3"))
+            context.send("b", Say("4"))
+
+    world = World(
+        hook,
+        a={"start": say("a", "go"), "say": fan_out},
+        b={"say": pass_on},
+        c={"start": say("b", "0")},
+    )
+    want = [
+        (0, "a", "go"),
+        (0, "b", "0"),
+        (0, "b", "1"),
+        (0, "c", "2"),
+        (0, "c", "3"),
+        (0, "b", "4"),
+    ]
+    assert world.run() == want
+
+
+@BOTH_LOOPS
+def test_at_one_instant_actions_come_first_then_messages_then_arrivals_then_timers(
+    hook: CommitHook | None,
+) -> None:
+    def start(context: Any) -> None:
+        context.set_timer("t", 10)
+        context.request("far", Say("question"), 10)
+        context.set_timer("u", 10)
+        context.send("far", Say("delayed 1"))
+        context.send("far", Say("delayed 2"))
+
+    def answer(context: Any, envelope: Envelope[Say]) -> None:
+        if envelope.body.text == "delayed 1":
+            context.send("near", Say("at once"))
+
+    world = World(hook, {("near", "far"): lambda: 10}, near={"start": start}, far={"say": answer})
+    world.sim.on_begin.append(lambda: world.sim.at(10, lambda: world.seen.append(("action",))))
+    assert world.run() == [
+        ("action",),
+        (10, "far", "question"),
+        (10, "far", "delayed 1"),
+        (10, "near", "at once"),
+        (10, "far", "delayed 2"),
+        (10, "near", "timer", "t"),
+        (10, "near", "unanswered", "question"),
+        (10, "near", "timer", "u"),
+    ]
+
+
+@BOTH_LOOPS
+def test_timers_and_time_outs_of_one_instant_come_in_the_order_of_asking(
+    hook: CommitHook | None,
+) -> None:
+    def ask(context: Any) -> None:
+        context.request("b", Say("first"), 10)
+        context.send("b", Say("second"))
+
+    def set_timer(context: Any, envelope: Envelope[Say]) -> None:
+        if envelope.body.text == "second":
+            context.set_timer("third", 10)
+
+    world = World(hook, a={"start": ask}, b={"say": set_timer})
+    assert world.run()[2:] == [(10, "a", "unanswered", "first"), (10, "b", "timer", "third")]
+
+
+@BOTH_LOOPS
+def test_messages_of_the_last_instant_still_arrive_and_nothing_later_does(
+    hook: CommitHook | None,
+) -> None:
+    def start(context: Any) -> None:
+        context.set_timer("last", 10)
+        context.set_timer("later", 11)
+
+    def timer(context: Any, name: str) -> None:
+        world.sim.finish()
+        context.send("a", Say(name))
+
+    world = World(hook, a={"start": start, "timer": timer})
+    assert world.run() == [(10, "a", "timer", "last"), (10, "a", "last")]
+
+
+# Timers
+
+
+@BOTH_LOOPS
+def test_a_timer_that_is_set_again_is_replaced(hook: CommitHook | None) -> None:
+    def start(context: Any) -> None:
+        for delay_us in (5, 50, 20):
+            context.set_timer("t", delay_us)
+        context.set_timer("other", 20)
+
+    world = World(hook, a={"start": start}, b={"start": lambda c: c.set_timer("t", 7)})
+    assert world.run() == [
+        (7, "b", "timer", "t"),
+        (20, "a", "timer", "t"),
+        (20, "a", "timer", "other"),
+    ]
+
+
+@BOTH_LOOPS
+def test_a_timer_can_be_taken_back_and_set_once_more(hook: CommitHook | None) -> None:
+    def start(context: Any) -> None:
+        context.cancel_timer("never set")
+        context.set_timer("t", 5)
+        context.cancel_timer("t")
+        context.set_timer("u", 5)
+        context.cancel_timer("u")
+        context.set_timer("u", 5)
+
+    world = World(hook, a={"start": start})
+    assert world.run() == [(5, "a", "timer", "u")]
+
+
+@BOTH_LOOPS
+def test_a_timer_of_no_delay_wakes_at_the_same_instant(hook: CommitHook | None) -> None:
+    def again(context: Any, timer: str) -> None:
+        if timer == "1":
+            context.set_timer("2", 0)
+
+    world = World(hook, a={"start": lambda c: c.set_timer("1", 0), "timer": again})
+    assert world.run() == [(0, "a", "timer", "1"), (0, "a", "timer", "2")]
+
+
+@BOTH_LOOPS
+def test_a_timer_that_repeats_wakes_until_it_is_cancelled(hook: CommitHook | None) -> None:
+    def timer(context: Any, name: str) -> None:
+        if name == "stop":
+            context.cancel_timer("t")
+
+    def start(context: Any) -> None:
+        context.set_timer("t", 10, repeat=True)
+        context.set_timer("stop", 35)
+
+    world = World(hook, a={"start": start, "timer": timer})
+    assert world.run() == [
+        (10, "a", "timer", "t"),
+        (20, "a", "timer", "t"),
+        (30, "a", "timer", "t"),
+        (35, "a", "timer", "stop"),
+    ]
+
+
+@BOTH_LOOPS
+def test_a_timer_that_repeats_may_be_replaced_or_taken_back_in_its_own_turn(
+    hook: CommitHook | None,
+) -> None:
+    counts = {"t": 0, "u": 0}
+
+    def timer(context: Any, name: str) -> None:
+        counts[name] += 1
+        if name == "t" and counts[name] == 2:
+            context.set_timer("t", 3)
+        if name == "u" and counts[name] == 2:
+            context.cancel_timer("u")
+
+    def start(context: Any) -> None:
+        context.set_timer("t", 10, repeat=True)
+        context.set_timer("u", 11, repeat=True)
+
+    world = World(hook, a={"start": start, "timer": timer})
+    assert [(entry[0], entry[3]) for entry in world.run()] == [
+        (10, "t"),
+        (11, "u"),
+        (20, "t"),
+        (22, "u"),
+        (23, "t"),
+    ]
+
+
+@BOTH_LOOPS
+def test_a_repeating_timer_set_again_without_repeating_wakes_once(hook: CommitHook | None) -> None:
+    def start(context: Any) -> None:
+        context.set_timer("t", 10, repeat=True)
+        context.set_timer("t", 15)
+
+    assert World(hook, a={"start": start}).run() == [(15, "a", "timer", "t")]
+
+
+# Questions
+
+
+@BOTH_LOOPS
+def test_an_answered_question_is_never_unanswered(hook: CommitHook | None) -> None:
+    world = World(hook, a={"start": asks(10)}, b={"say": replies()})
+    assert world.run() == [(0, "b", "question"), (0, "a", "answer 0")]
+
+
+@BOTH_LOOPS
+def test_an_answer_names_its_question(hook: CommitHook | None) -> None:
+    asked, answered = [], []
+
+    def start(context: Any) -> None:
+        asked.append(context.request("b", Say("question"), 10))
+
+    world = World(
+        hook,
+        a={"start": start, "say": lambda _, envelope: answered.append(envelope.reply_to)},
+        b={"say": replies()},
+    )
+    world.run()
+    assert asked == answered
+
+
+@BOTH_LOOPS
+def test_a_question_without_an_answer_is_told_at_its_time(hook: CommitHook | None) -> None:
+    numbers = []
+
+    def start(context: Any) -> None:
+        numbers.append(context.request("b", Say("question"), 10))
+
+    world = World(
+        hook,
+        a={"start": start, "unanswered": lambda _, envelope: numbers.append(envelope.reply_to)},
+        b={},
+    )
+    assert world.run() == [(0, "b", "question"), (10, "a", "unanswered", "question")]
+    assert numbers[0] == numbers[1]
+
+
+@BOTH_LOOPS
+def test_a_late_answer_is_dropped_and_logged(hook: CommitHook | None) -> None:
+    trace = Trace()
+    world = World(hook, {("b", "a"): lambda: 11}, a={"start": asks(10)}, b={"say": replies()})
+    assert world.run(recorder=trace) == [(0, "b", "question"), (10, "a", "unanswered", "question")]
+    (late,) = trace.kinds("late")
+    assert late[2:4] == (11, "a")
+    assert late[4].body == Say("answer 0")
+
+
+@BOTH_LOOPS
+def test_a_second_answer_is_late(hook: CommitHook | None) -> None:
+    trace = Trace()
+    world = World(hook, a={"start": asks(10)}, b={"say": replies(2)})
+    assert world.run(recorder=trace) == [(0, "b", "question"), (0, "a", "answer 0")]
+    assert [record[4].body for record in trace.kinds("late")] == [Say("answer 1")]
+
+
+@BOTH_LOOPS
+def test_an_answer_at_the_very_end_of_its_time_is_an_answer(hook: CommitHook | None) -> None:
+    world = World(hook, {("b", "a"): lambda: 10}, a={"start": asks(10)}, b={"say": replies()})
+    assert world.run() == [(0, "b", "question"), (10, "a", "answer 0")]
+
+
+@BOTH_LOOPS
+def test_a_question_may_have_no_time_at_all(hook: CommitHook | None) -> None:
+    world = World(hook, a={"start": asks(0)}, b={})
+    assert world.run() == [(0, "b", "question"), (0, "a", "unanswered", "question")]
+
+
+@BOTH_LOOPS
+def test_every_question_has_exactly_one_end(hook: CommitHook | None) -> None:
+    ends: dict[int, int] = {}
+
+    def ask(context: Any, _timer: str) -> None:
+        number = context.request("b", Say("question"), 300)
+        assert number not in ends
+        ends[number] = 0
+        context.set_timer("t", 100)
+
+    def end(_context: Any, envelope: Envelope[Any]) -> None:
+        ends[envelope.reply_to] += 1
+
+    def maybe(context: Any, envelope: Envelope[Say]) -> None:
+        if context.random("answers").random() < 0.8:
+            context.reply(envelope, Say("answer"))
+
+    draws: list[Any] = []
+    world = World(
+        hook,
+        {pair: lambda: int(draws[-1].random() * 300) for pair in (("a", "b"), ("b", "a"))},
+        a={"start": lambda c: c.set_timer("t", 0), "timer": ask, "say": end, "unanswered": end},
+        b={"say": maybe},
+        until_us=100_000,
+    )
+    world.sim.on_begin.append(lambda: draws.append(world.sim.stream("links")))
+    seen = world.run()
+    assert {"answer", "unanswered"} <= {entry[2] for entry in seen}
+    open_at_the_end = [number for number, count in ends.items() if count == 0]
+    assert set(ends.values()) == {0, 1}
+    assert len(open_at_the_end) <= 4, "only the last ones are still under way"
+    assert sorted(ends)[-len(open_at_the_end) :] == open_at_the_end
+
+
+# Ids, chance, time
+
+
+def test_ids_are_boot_and_serial() -> None:
+    trace = Trace()
+    World(a={"start": lambda c: [say("b", str(n))(c) for n in range(3)]}, b={}).run(recorder=trace)
+    ids = [record[4].id for record in trace.kinds("message")]
+    assert [number >> SERIAL_BITS for number in ids] == [0, 0, 0]
+    assert ids == sorted(set(ids))
+
+
+def test_new_ids_are_uuids_and_no_two_are_alike() -> None:
+    made: list[str] = []
+
+    def start(context: Any) -> None:
+        made.extend(context.new_id() for _ in range(3))
+
+    for seed in (1, 2):
+        world = World(seed=seed, a={"start": start}, b={"start": start})
+        for replication in range(3):
+            world.run(replication)
+    assert len(set(made)) == len(made) == 2 * 3 * 2 * 3
+    form = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+    assert all(form.fullmatch(each) for each in made)
+
+
+def test_new_ids_with_a_prefix_have_32_hex_digits() -> None:
+    made: list[str] = []
+    world = World(a={"start": lambda c: made.extend(c.new_id("gs") for _ in range(2))})
+    world.run()
+    assert all(re.fullmatch(r"gs_[0-9a-f]{32}", each) for each in made)
+    assert len(set(made)) == 2
+
+
+def draws_of(
+    seed: int, replication: int, order: Sequence[tuple[str, str]]
+) -> dict[Any, list[float]]:
+    """What actors draw when they draw in this order, as (actor, purpose)."""
+    found: dict[Any, list[float]] = {}
+
+    def start(context: Any) -> None:
+        for actor, purpose in order:
+            if actor == context.name:
+                number = context.random(purpose).random()
+                found.setdefault((actor, purpose), []).append(number)
+
+    World(seed=seed, a={"start": start}, b={"start": start}).run(replication)
+    return found
+
+
+def test_a_draw_for_one_purpose_never_shifts_another() -> None:
+    alone = draws_of(1, 0, [("a", "x")] * 20)
+    mixed = draws_of(1, 0, [("a", "y"), ("a", "x"), ("b", "x"), ("a", "z")] * 20)
+    assert mixed["a", "x"] == alone["a", "x"]
+
+
+def test_streams_differ_by_actor_purpose_seed_and_replication() -> None:
+    both = [("a", "x"), ("a", "y"), ("b", "x")]
+    numbers = [
+        tuple(found)
+        for seed in (1, 2)
+        for replication in (0, 1)
+        for found in draws_of(seed, replication, both).values()
+    ]
+    assert len(set(numbers)) == len(numbers) == 12
+
+
+def test_a_stream_goes_on_from_turn_to_turn() -> None:
+    numbers: list[float] = []
+
+    def timer(context: Any, _name: str) -> None:
+        numbers.append(context.random("x").random())
+        if len(numbers) < 3:
+            context.set_timer("t", 1)
+
+    World(a={"start": lambda c: c.set_timer("t", 1), "timer": timer}).run()
+    assert numbers == draws_of(1, 0, [("a", "x")] * 3)["a", "x"]
