@@ -14,6 +14,7 @@ import msgspec
 from actors.actor import Context, Handler, Place, TableSpec, Unanswered
 from actors.chance import Durations
 from actors.messages import (
+    QUEUE_FULL,
     TERMINAL,
     CancelGraphRun,
     Failure,
@@ -36,7 +37,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     session: str
     key: str
     command_id: str | None = None
-    cancel_asked: bool = False
     ended: bool = False
 
 
@@ -94,6 +94,11 @@ class Agent:
             Durations | None, "asks to cancel so long after the ticket; without it never"
         ] = msgspec.field(name="cancel", default=None)
         leak_to: Annotated[str | None, "another agent, who is told every ticket"] = None
+
+        def __post_init__(self) -> None:
+            """Refuse a time that would make an agent ask without end at one instant."""
+            if not self.timeout_us:
+                raise ValueError("timeout must be longer than 0s")
 
     def __init__(self, config: Config, place: Place) -> None:
         self.config = config
@@ -245,37 +250,50 @@ class Agent:
             self.end(context, asked)
 
     def on_timer(self, context: Context, timer: str) -> None:
-        """Queue, poll or cancel."""
+        """Poll, queue, cancel, or ask for a ticket again."""
         asked = self.active.get(timer)
         if asked is not None:
             self.polled[context.request(self.server, asked.question, self.timeout_us)] = asked
         elif timer == "queue":
             self.queue(context)
         else:
-            asked = self.active.get(timer.replace("cancel", "poll"))
-            if asked is not None and asked.question is not None:
-                self.ask_cancel(
-                    context, asked, CancelGraphRun(command_id=asked.question.command_id)
-                )
+            what, number = timer.split(":")
+            asked = self.active.get(f"poll:{number}")
+            if asked is not None:
+                self.later(context, what, asked)
+
+    def later(self, context: Context, what: str, asked: Asked) -> None:
+        """Ask for a job's ticket again, or ask to cancel its run."""
+        job = self.jobs.get(str(asked.number))
+        assert job is not None, "a job is stored before its ticket is asked for"
+        if what == "again":
+            self.ask_run(context, asked, job)
+        elif asked.question is not None:
+            question = CancelGraphRun(command_id=asked.question.command_id)
+            self.ask_cancel(context, asked, question)
 
     def ask_cancel(self, context: Context, asked: Asked, question: CancelGraphRun) -> None:
         """Ask the server to cancel the job's run."""
         self.asked[context.request(self.server, question, self.timeout_us)] = asked
 
     def on_failure(self, context: Context, envelope: Envelope[Failure]) -> None:
-        """Give the job up: the server says that asking again will not help."""
+        """Give the job up, or queue it later where the server says that its queue is full."""
         asked = self.taken(envelope.reply_to)
-        if asked is not None:
-            context.log("agent.refused", code=envelope.body.code)
-            self.end(context, asked)
-            if self.config.submit == "in turn":
-                self.queue(context)
+        if asked is None:
+            return
+        context.log("agent.refused", code=envelope.body.code)
+        if envelope.body.code == QUEUE_FULL.code:
+            context.set_timer(f"again:{asked.number}", self.timeout_us)
+            return
+        self.end(context, asked)
+        if asked.question is None and self.config.submit == "in turn":
+            self.queue(context)
 
     def on_unanswered(self, context: Context, envelope: Envelope[Unanswered]) -> None:
         """Ask again: for a ticket under the same key or a new one, for a state as it was."""
         asked = self.taken(envelope.reply_to)
-        if asked is None:
-            return
+        if asked is None or asked.timer not in self.active:
+            return  # nobody's question, or that of a job which has ended meanwhile
         question = envelope.body.question
         if isinstance(question, RunGraphSession):
             job = self.jobs.get(str(asked.number))

@@ -75,6 +75,13 @@ class Engine:
             msgspec.field(name="report", default=Duration(10_000_000))
         )
 
+        def __post_init__(self) -> None:
+            """Refuse what is no probability, and reports without end at one instant."""
+            if self.failure.support[0] < 0 or self.failure.support[1] > 1:
+                raise ValueError("failure must be a probability, 0 to 1")
+            if not self.report_us:
+                raise ValueError("report must be longer than 0s")
+
     def __init__(self, config: Config, place: Place) -> None:
         self.config = config
         self.place = place

@@ -26,6 +26,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     command: Command
     open: bool | None = True  # None once its completion is written
+    cancelled: bool = False  # the flag was read: the outcome is cancelled, whatever a crash forgets
 
 
 class Posting(msgspec.Struct, frozen=True, kw_only=True, gc=False):

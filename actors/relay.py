@@ -57,7 +57,7 @@ from actors.messages import (
     Sync,
     Unshare,
 )
-from actors.text import bounded
+from actors.text import bounded, slug_of
 from transports.envelope import Envelope
 from transports.units import Duration
 
@@ -95,13 +95,19 @@ class Relay:
             bool, "a change of its session cancels what was queued before and stops what runs"
         ] = False
 
+        def __post_init__(self) -> None:
+            """Refuse times that would make a relay ask without end at one instant."""
+            for key in ("poll", "control", "timeout"):
+                if not getattr(self, f"{key}_us"):
+                    raise ValueError(f"{key} must be longer than 0s")
+
     def __init__(self, config: Config, place: Place) -> None:
         self.config = config
         self.place = place
+        # Keep to 28 attributes: beyond 29 CPython 3.11 moves them to a dictionary, which costs 2 %.
         self.server, self.engine = place.server, place.engine
         # Plain integers: adding a Duration to a time costs three times as much.
         self.control_us, self.timeout_us = int(config.control_us), int(config.timeout_us)
-        self.windowed = config.jitter == "window"
         self.given = [
             Consent(
                 meta=SessionMeta(
@@ -161,12 +167,16 @@ class Relay:
         delay_us = int(chance.random() * self.poll_us) if phase is None else int(phase.draw(chance))
         context.set_timer("poll", delay_us)
         for attempt in self.journal.scan("open", limit=1):  # commands are serial: there is one
-            self.recover(context, attempt.command)
+            self.recover(context, attempt)
 
-    def recover(self, context: Context, command: Command) -> None:
+    def recover(self, context: Context, attempt: Attempt) -> None:
         """Take up a run that a former boot handed to the engine, or meant to."""
+        command = attempt.command
         self.busy, self.command = True, command
         self.watch(context, command)
+        self.cancelled = attempt.cancelled
+        if self.config.strict_consent and not self.consented(command):
+            self.stop(context)
         query = FleetQuery(channel=CHANNEL + command.command_id)
         context.request(self.engine, query, self.timeout_us)
 
@@ -189,7 +199,7 @@ class Relay:
 
     def set_poll(self, context: Context) -> None:
         """Set the next poll: one interval on, or anywhere in the next window."""
-        if not self.windowed:
+        if self.config.jitter == "none":
             context.set_timer("poll", self.poll_us)
             return
         left_us = self.poll_us - context.now_us % self.poll_us  # in this window
@@ -222,7 +232,7 @@ class Relay:
         held += [posting.complete.command_id for posting in unsent]
         return Sync(
             boot=self.boot,
-            sessions=self.shared,
+            sessions=self.idle_sync.sessions,
             open=tuple(held),
             capacity=capacity,
             poll_us=self.poll_us,
@@ -317,10 +327,9 @@ class Relay:
 
     def upload(self, shared: tuple[SessionMeta, ...]) -> None:
         """Keep what a sync uploads, and the message of an idle relay, which is most of them."""
-        self.shared = shared
         self.idle_sync = Sync(
             boot=self.boot,
-            sessions=self.shared,
+            sessions=shared,
             open=(),
             capacity=CAPACITY,
             poll_us=self.poll_us,
@@ -392,7 +401,7 @@ class Relay:
             and (envelope.body.channel == CHANNEL + command.command_id)
         ):
             done = Completion(
-                execution_id=None, status="interrupted", error="the desktop restarted"
+                execution_id=None, status="interrupted", error="the engine never got this run"
             )
             self.finish(context, command, done)
 
@@ -406,6 +415,9 @@ class Relay:
         if self.cancelled:
             return
         self.cancelled = True
+        attempt = None if self.command is None else self.journal.get(self.command.command_id)
+        if attempt is not None:
+            self.journal.put(attempt.command.command_id, _replace(attempt, cancelled=True))
         context.log("relay.stopping")
         if self.execution_id is not None:
             context.send(self.engine, FleetCancel(execution_id=self.execution_id))
@@ -421,14 +433,13 @@ class Relay:
             or body.channel != CHANNEL + command.command_id
         ):
             return  # told before
-        done = body.completion
-        if self.cancelled and done.status != "cancelled":
-            done = _replace(done, status="cancelled", result=None, result_truncated=False)
-        self.finish(context, command, bounded(done))
+        self.finish(context, command, bounded(body.completion))
 
     def finish(self, context: Context, command: Command, done: Completion) -> None:
         """Write a completion to the outbox and post it."""
         context.cancel_timer("control")
+        if self.cancelled and done.status != "cancelled":
+            done = _replace(done, status="cancelled", result=None, result_truncated=False)
         self.question, self.execution_id, self.cancelled = None, None, False
         attempt = self.journal.get(command.command_id)
         if attempt is not None:
@@ -483,8 +494,3 @@ class Relay:
         else:
             self.unsettled, self.command, self.busy = command, None, False
             self.commands.clear()
-
-
-def slug_of(name: str) -> str:
-    """Return a name's slug: lower case, words joined by hyphens."""
-    return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())

@@ -92,7 +92,7 @@ KEY_CHARS = (8, 128)  # the account's bounds on an idempotency key
 DEFAULT_POLL_US = 20_000_000  # the account's poll interval, until a relay says its own
 RUNNING_HINT_US = 10_000_000  # the account's flat poll that beats a backoff
 
-UNANSWERED = (None, None)  # no row's answer was built yet
+NOT_BUILT = (None, None)  # no row's answer was built yet
 
 _replace = msgspec.structs.replace
 _meaning = msgspec.json.Encoder(order="sorted").encode
@@ -113,8 +113,8 @@ class Server:
         retention_us: Annotated[Duration, "how long an ended run is kept"] = msgspec.field(
             name="retention", default=parse_duration("30d")
         )
-        agent_limit: Annotated[int, "how many open runs an agent may have"] = 1_000
-        device_limit: Annotated[int, "how many open runs a desktop may have"] = 10_000
+        agent_limit: Annotated[int, msgspec.Meta(ge=1), "open runs an agent may have"] = 1_000
+        device_limit: Annotated[int, msgspec.Meta(ge=1), "open runs a desktop may have"] = 10_000
         wait_limit_us: Annotated[
             Duration, "how long it holds back a poll that would wait; 0s never"
         ] = msgspec.field(name="wait_limit", default=Duration(0))
@@ -273,7 +273,7 @@ class Server:
                 self.waiting[run.command_id] = (context.now_us + wait_us, waiting)
                 context.set_timer(f"wait:{run.command_id}", wait_us)
             return
-        row, answer = self.answers.get(run.command_id, UNANSWERED)
+        row, answer = self.answers.get(run.command_id, NOT_BUILT)
         context.reply(envelope, answer if row is run else self.answer(run))
 
     def answer_waiting(self, context: Context, command_id: str) -> None:

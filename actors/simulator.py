@@ -72,22 +72,9 @@ class ActorContext(VirtualClock):
     """What one actor may do; nothing that it sends is delivered before its turn has committed."""
 
     __slots__ = (
-        "_heap",
-        "_id_mark",
-        "_numbers",
-        "_questions",
-        "actor",
-        "boot",
-        "handlers",
-        "ids",
-        "links",
-        "name",
-        "on_timer",
-        "record",
-        "store",
-        "streams",
-        "timers",
-    )
+        "_heap", "_id_mark", "_numbers", "_questions", "actor", "boot", "handlers", "ids",
+        "links", "name", "on_timer", "record", "store", "streams", "timers", "watchers",
+    )  # fmt: skip
 
     def __init__(self, host: Simulator, name: str, actor: Actor) -> None:
         super().__init__(host)
@@ -101,6 +88,7 @@ class ActorContext(VirtualClock):
         self.links: dict[str, Post] = {}
         self.timers: dict[str, Due] = {}
         self.streams: dict[str, HashedStream] = {}
+        self.watchers = host.watchers
         self._heap, self._questions = host.heap, host.questions
         self.reset()
 
@@ -175,7 +163,7 @@ class ActorContext(VirtualClock):
     def log(self, event: str, **fields: Any) -> None:
         """Record that something happened."""
         host = self._world
-        watcher = host.watchers.get(event)
+        watcher = self.watchers.get(event)
         if watcher is not None:
             watcher(host.now_us, fields)
         if host.recorder is not None:
@@ -216,9 +204,11 @@ class Simulator:
 
     # Building a cell
 
-    def add(self, name: str, actor: Actor) -> None:
-        """Add an actor; call `connect` when all are there."""
-        self.contexts[name] = self.context_type(self, name, actor)
+    def add(self, name: str, actor: Actor, heard: bool = True) -> None:
+        """Add an actor; call `connect` when all are there. Watchers see its events if `heard`."""
+        self.contexts[name] = context = self.context_type(self, name, actor)
+        if not heard:
+            context.watchers = {}
 
     def connect(self, link: Callable[[str, str], Link | None]) -> None:
         """Join every two actors: by the link that `link(source, target)` makes, else perfectly."""
@@ -286,7 +276,7 @@ class Simulator:
         return stream
 
     def finish(self) -> None:
-        """End the replication once everything that is due at this instant has happened."""
+        """End the replication once every message of this instant is delivered."""
         self.finished = True
         heappush(self.heap, [-1, 0, None, None, 0, 0])  # next of all, so that the loop looks
 

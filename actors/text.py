@@ -143,3 +143,8 @@ def cut(text: str, limit_chars: int) -> str:
         return text[:limit_chars]
     raw = text.encode("utf-16-le")[: 2 * limit_chars]
     return raw.decode("utf-16-le", "ignore")
+
+
+def slug_of(name: str) -> str:
+    """Return a name's slug: lower case, words joined by hyphens."""
+    return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())

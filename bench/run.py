@@ -9,6 +9,8 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -91,6 +93,28 @@ def table(usages: dict[str, Usage]) -> str:
     return "\n".join(lines)
 
 
+def timed(flags: list[str]) -> tuple[float, float]:
+    """Wall and CPU seconds of one `pullcord run` from a shell, its results thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = "from pullcord import main; main()"
+        command = [sys.executable, "-c", code, "run", *flags, "-q", "--no-progress"]
+        begun = time.perf_counter()
+        usage = measure([*command, "--out", f"{folder}/out"])
+        return time.perf_counter() - begun, usage.cpu_s
+
+
+def whole_set(rounds: int) -> str:
+    """The published set from a shell on all cores, and what writing every log costs."""
+    wall_s = median(timed(["@published"])[0] for _ in range(rounds))
+    one = ["@published/poll_strategies", "-j", "1"]
+    without_s = median(timed(one)[1] for _ in range(rounds))
+    with_s = median(timed([*one, "--logs", "all"])[1] for _ in range(rounds))
+    return (
+        f"pullcord run @published: {wall_s:.2f} s of wall time, imports included\n"
+        f"--logs all against --logs none: {with_s / without_s:.2f} times the CPU time"
+    )
+
+
 def main() -> int:
     """Measure every program and print the table; 1 when one of them fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -106,6 +130,8 @@ def main() -> int:
     total = len(STRATEGIES) * REPLICATIONS
     print(f"Poll strategies, {total:,} replications, Python {python}, median of {rounds} rounds\n")
     print(table(usages))
+    print()
+    print(whole_set(rounds))
     return 0
 
 

@@ -13,8 +13,8 @@ from actors.actor import Place, Session, Step
 from actors.events import EVENTS
 from actors.guarded import CommitHook, simulator
 from actors.messages import Message
-from actors.relay import slug_of
 from actors.simulator import LimitReachedError, Simulator, WouldSleepForeverError
+from actors.text import slug_of
 from scenarios.cast import make_actor
 from scenarios.matchers import Matcher
 from scenarios.metrics import Column, Metric, Taps, make_metric
@@ -31,7 +31,7 @@ WAITS_SHOWN = 5  # of what a replication waits for; a hundred agents would fill 
 class CellRun:
     """One cell, built: run its replications one after another.
 
-    `coded` sends every message as bytes through the codec; `coded_twin()` makes such a cell.
+    `coded` sends every message as bytes through the codec; `twin()` builds the same cell anew.
     """
 
     def __init__(
@@ -45,13 +45,14 @@ class CellRun:
         coded: bool = False,
     ) -> None:
         self.scenario = scenario
-        self.coded_twin = partial(CellRun, scenario, seed, label, folder, coded=True)
+        self.twin = partial(CellRun, scenario, seed, label, folder)
         self.simulator = simulator(seed, label, commit_hook)
         places = places_of(scenario)
         for one in scenario.cast:
             if one.kind == "owner" and one.use is None and not places[one.name].steps:
                 continue  # it would only make every replication longer
-            self.simulator.add(one.name, make_actor(one, places[one.name], folder))
+            heard = one.kind in ("server", "engine")  # metrics don't believe the others' own words
+            self.simulator.add(one.name, make_actor(one, places[one.name], folder), heard)
         self.faults = [DropJudge(fault) for fault in scenario.faults]
         self._codec = Codec(self._messages()) if coded else None
         self.simulator.connect(self._link)

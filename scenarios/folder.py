@@ -100,7 +100,12 @@ class Folder:
             _refuse(path, error)
         _lock(path, journal)
         folder = cls(path, journal)
-        folder.write_line(head)
+        try:
+            folder.write_line(head)
+        except OSError:
+            folder.close()
+            (path / "journal.jsonl").unlink()  # nothing to go on with: the next run may begin here
+            raise
         return folder
 
     @classmethod

@@ -235,6 +235,10 @@ class Text:
                 for line in trouble.trace.splitlines():
                     self.line((f"  {line}", DIM))
                 self.again(again(one.plan, cell.cell.label, trouble.replication))
+            for cell_label, reason in one.quiet.items() if not one.troubles else ():
+                bad += 1
+                where = f" [{cell_label}]" if cell_label else ""
+                self.line(("inconclusive", STYLES["inconclusive"]), f" {one.name}{where}: {reason}")
             pairs = [pair for pair in one.judgements if pair[1].verdict != "pass"]
             for expect, judgement in sorted(pairs, key=lambda pair: ORDER.index(pair[1].verdict)):
                 bad += 1

@@ -215,6 +215,8 @@ class ScenarioResult:
         codes = [exit_of(trouble) for _, trouble in self.troubles]
         for _, judgement in self.judgements:
             codes.append(_VERDICT_EXITS[judgement.verdict])
+        if self.quiet and not self.troubles:
+            codes.append(Exit.INCONCLUSIVE)
         return worst(codes)
 
     @property

@@ -42,7 +42,7 @@ def run(
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     extra = tuple(Override(key, value) for key, value in (overrides or {}).items())
-    chosen = Options(overrides=extra, **options)
+    chosen = msgspec.convert({"overrides": extra, **options}, Options)
     plans = load_plans([os.fspath(one) for one in paths], chosen)
     folder = None
     if out is not None:

@@ -10,7 +10,7 @@ from actors.chance import Durations
 from transports.faults.drop import Drop
 from transports.units import Duration, parse_duration
 
-Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 Name = Annotated[
     str,
     msgspec.Meta(

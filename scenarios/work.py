@@ -262,40 +262,31 @@ def _decoded(data: bytes) -> dict[str, Any]:
 
 
 def check_determinism(cell: CellRun, replication: int) -> None:
-    """Run a replication twice; NotDeterministicError if the logs differ.
+    """Run a replication by new actors, by used ones, and with its messages as bytes.
 
-    One that can't go on is as it is, if it does so the first time.
+    NotDeterministicError if the logs differ. One that can't go on with new actors is as it is.
     """
-    logs = []
-    for attempt in ("first", "second"):
-        out = io.BytesIO()
-        writer = SectionWriter(out)
-        writer.begin(None)
+    log = _logged(cell.twin(), replication)
+    for attempt, different, why in (
+        (cell, _DIFFERENT, _WHY),
+        (cell, _DIFFERENT, _WHY),  # the first of these may be the first that this cell runs
+        (cell.twin(coded=True), _ENCODED, _WHY_ENCODED),
+    ):
         try:
-            cell.simulator.run(replication, writer)
-        except SimulationError as error:
-            if attempt == "first":
-                raise
-            raise NotDeterministicError(f"{_DIFFERENT}: {error}") from error
-        writer.close("ended", cell.simulator.now_us)
-        logs.append(out.getvalue())
-    if logs[0] != logs[1]:
-        raise NotDeterministicError(f"{_DIFFERENT}{_difference(*logs)}{_WHY}")
-    check_encoded(cell.coded_twin(), replication, logs[0])
+            other = _logged(attempt, replication)
+        except (SimulationError, FrameError) as error:
+            raise NotDeterministicError(f"{different}: {error}") from error
+        if other != log:
+            raise NotDeterministicError(f"{different}{_difference(log, other)}{why}")
 
 
-def check_encoded(twin: CellRun, replication: int, log: bytes) -> None:
-    """Run a replication with its messages as bytes; NotDeterministicError if the log differs."""
+def _logged(cell: CellRun, replication: int) -> bytes:
     out = io.BytesIO()
     writer = SectionWriter(out)
     writer.begin(None)
-    try:
-        twin.simulator.run(replication, writer)
-    except (SimulationError, FrameError) as error:
-        raise NotDeterministicError(f"{_ENCODED}: {error}") from error
-    writer.close("ended", twin.simulator.now_us)
-    if out.getvalue() != log:
-        raise NotDeterministicError(f"{_ENCODED}{_difference(log, out.getvalue())}{_WHY_ENCODED}")
+    cell.simulator.run(replication, writer)
+    writer.close("ended", cell.simulator.now_us)
+    return out.getvalue()
 
 
 _ENCODED = "the same replication ran differently when its messages were sent as bytes"

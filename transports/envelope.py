@@ -16,7 +16,7 @@ class Envelope(msgspec.Struct, Generic[Body_co], frozen=True, gc=False):
     """One message on its way.
 
     ``id`` is (boot, serial) of the sender in one number, ``boot << 32 | serial``, so it never
-    repeats. ``source`` is set by the receiving side from the link, never read from the wire.
+    repeats. ``source`` is the sender: a host that receives from outside sets it from the link.
     ``reply_to`` is the id of the question that this answers, 0 for none. ``cause`` is the number of
     the log record whose turn sent it, 0 when no log is written. Frozen and acyclic, so the garbage
     collector need not track it.

@@ -112,11 +112,26 @@ def test_a_restart_asks_under_the_stored_key() -> None:
 def test_a_refused_call_gives_the_job_up() -> None:
     client = Client()
     (question,) = client.started
-    assert client.answer(question, Failure(code="queue_full", error="too many")) == []
-    assert client.events("agent.refused") == [{"code": "queue_full"}]
+    assert client.answer(question, Failure(code="not_found", error="no such session")) == []
+    assert client.events("agent.refused") == [{"code": "not_found"}]
     assert (client.context.dones, client.context.timers) == (1, {})
     assert client.start() == []
     assert client.context.dones == 2
+
+
+def test_a_full_queue_is_asked_again_later_with_the_same_key() -> None:
+    client = Client()
+    (question,) = client.started
+    assert client.answer(question, Failure(code="queue_full", error="too many")) == []
+    assert (client.context.dones, client.context.timers) == (0, {"again:0": 10 * S})
+    assert only(client.fire("again:0"), RunGraphSession).body == question.body
+
+
+def test_a_refused_poll_does_not_queue_the_next_run_of_a_series() -> None:
+    client = Client(runs=3, submit="in turn")
+    question = only(client.started, RunGraphSession)
+    only(client.answer(question, run()), RunGraphSession)  # the second run, after the first ticket
+    assert client.answer(client.poll(), Failure(code="not_found", error="gone")) == []
 
 
 # Polls

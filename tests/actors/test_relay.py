@@ -27,7 +27,8 @@ from actors.messages import (
     Sync,
     Unshare,
 )
-from actors.relay import CAPACITY, START_TRIES, slug_of
+from actors.relay import CAPACITY, START_TRIES
+from actors.text import slug_of
 from tests.actors.desktop import DONE, Desktop, command
 from tests.actors.harness import SESSION, S, Sent, only
 from transports.units import Duration

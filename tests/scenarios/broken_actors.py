@@ -100,7 +100,7 @@ class RelentlessRelay(Relay):
 class ObliviousRelay(Relay):
     """Doesn't look after what a former boot left."""
 
-    def recover(self, context: Context, command: Command) -> None: ...
+    def recover(self, context: Context, attempt: Attempt) -> None: ...
 
 
 class CountingRelay(Relay):

@@ -314,13 +314,17 @@ class Asleep:
 
 def test_an_agent_of_ones_own_without_runs_counts_for_one(tmp_path: Path) -> None:
     actor = """
+from pullcord import messages
 class Own:
     def __init__(self, config, place):
         self.handlers = {}
+        self.session = place.sessions[0].id
     def on_start(self, context):
         context.set_timer("x", 3_000_000)
     def on_timer(self, context, timer):
-        context.log("run.queued", run="r")
+        context.log("run.queued", run="of its own words, which don't count")
+        run = messages.RunGraphSession(graph_session_id=self.session, idempotency_key="k" * 8)
+        context.send("server", run)
         context.done()
 """
     (tmp_path / "own.py").write_text(actor)
