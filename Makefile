@@ -17,9 +17,12 @@ demo: $(STAMP)
 	@.venv/bin/pullcord run @published
 	@echo
 	@echo "Next:"
-	@echo "  .venv/bin/pullcord run scenarios/examples/first.toml --set relay.poll=5s   change a number"
-	@echo "  .venv/bin/pullcord run scenarios/examples/eager_relay.toml                 another relay in place of ours"
-	@echo "  .venv/bin/pullcord new my-first.toml                                       a scenario of your own"
+	@echo "  .venv/bin/pullcord run scenarios/examples/first.toml --set relay.poll=5s"
+	@echo "      changes a number, and the expectation fails"
+	@echo "  .venv/bin/pullcord run scenarios/examples/eager_relay.toml"
+	@echo "      puts another relay in the place of ours, and compares"
+	@echo "  .venv/bin/pullcord new my-first.toml"
+	@echo "      writes a scenario of your own"
 
 test: lint
 	@.venv/bin/python -m pytest

@@ -76,6 +76,25 @@ def test_a_cancel_before_the_execution_s_id_is_known_is_sent_with_it() -> None:
     assert [each.body for each in sent] == [FleetCancel(execution_id="x-9")]
 
 
+def test_a_cancel_that_was_read_outlives_a_restart() -> None:
+    desktop = Desktop()
+    desktop.executing()
+    desktop.control(stop=True)
+    query = only(desktop.start(), FleetQuery, "engine")
+    sent = desktop.answer(query, FleetStarted(channel=query.body.channel, execution_id="x-1"))
+    assert [each.body for each in sent] == [FleetCancel(execution_id="x-1")]
+    assert desktop.finished().body.completion.status == "cancelled"
+
+
+def test_a_cancelled_run_that_the_engine_never_got_is_cancelled() -> None:
+    desktop = Desktop()
+    run = desktop.handed_over()
+    desktop.control(stop=True)
+    (query,) = desktop.unanswered(run)
+    (post,) = desktop.answer(query, FleetUnknown(channel=query.body.channel))
+    assert (post.body.completion.status, post.body.completion.result) == ("cancelled", None)
+
+
 def test_a_cancel_of_one_run_is_none_of_the_next() -> None:
     desktop = Desktop()
     desktop.executing(command("r1"), command("r2"))

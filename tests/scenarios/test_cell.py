@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from scenarios.cell import CellLoader, Part, tables_of
 from scenarios.decode import Decoder
+from scenarios.problems import ScenarioError
 from scenarios.source import Source
 from scenarios.spec import Cast, Scenario
 from tests.scenarios.loading import HEAD, load, told
@@ -154,3 +156,21 @@ def test_workload_is_an_agents_too_when_it_changes() -> None:
         scenario, _ = load_cell({**data, "workload": {"runs": runs}}, known)
         assert scenario is not None
         assert [one.config.runs for one in scenario.cast if one.kind == "agent"] == [runs]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('[relay]\npoll = "0s"\n', "poll must be longer than 0s"),
+        ('[relay]\ncontrol = "0s"\n', "control must be longer than 0s"),
+        ('[agent]\ntimeout = "0s"\n', "timeout must be longer than 0s"),
+        ('[engine]\nreport = "0s"\n', "report must be longer than 0s"),
+        ("[engine]\nfailure = 5\n", "failure must be a probability, 0 to 1"),
+        ("[server]\nagent_limit = -3\n", '"agent_limit" must be at least 1'),
+    ],
+)
+def test_what_would_go_on_without_end_or_means_nothing_is_refused(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(sentence)):
+        load(tmp_path, text)

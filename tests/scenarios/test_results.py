@@ -1,6 +1,7 @@
 """What the cells gave: joined in order whatever the ranges were, judged, described."""
 
 import random
+import re
 from array import array
 from itertools import pairwise
 from pathlib import Path
@@ -184,6 +185,7 @@ def test_one_replication_of_many_is_not_judged(tmp_path: Path) -> None:
 def test_a_fault_that_does_not_fire_makes_its_cell_inconclusive(tmp_path: Path) -> None:
     fired = result_of(tmp_path, FAULTY)
     assert fired.quiet == {}
+    assert fired.exit is Exit.OK
     never = result_of(tmp_path, FAULTY.replace("nth = 1", "nth = 10000"))
     assert never.quiet == {
         f"relay.poll={poll}": "fault lossy did not fire in 40 of 40 replications"
@@ -191,6 +193,14 @@ def test_a_fault_that_does_not_fire_makes_its_cell_inconclusive(tmp_path: Path) 
     }
     assert {judgement.verdict for _, judgement in never.judgements} == {"inconclusive"}
     assert never.exit is Exit.INCONCLUSIVE
+
+
+def test_a_fault_that_does_not_fire_is_told_without_an_expectation_too(tmp_path: Path) -> None:
+    text = FAULTY.replace("nth = 1", "nth = 10000")
+    bare = re.sub(r"(?ms)^\[\[expect\]\]\n.*?(?=^\[|\Z)", "", text)
+    assert "[[expect]]" not in bare
+    never = result_of(tmp_path, bare)
+    assert (never.judgements, never.exit) == ([], Exit.INCONCLUSIVE)
 
 
 def test_the_quiet_cell_is_named_also_when_it_is_the_only_one_run(tmp_path: Path) -> None:
