@@ -64,7 +64,7 @@ class Agent:
         `leak_to` is another agent that learns every ticket.
         """
 
-        runs: Annotated[int, msgspec.Meta(ge=0, le=1_000_000), "how many runs it queues"] = 1
+        runs: Annotated[int, msgspec.Meta(ge=0, le=100_000), "how many runs it queues"] = 1
         start_us: Annotated[Durations, "when it queues the first run"] = msgspec.field(
             name="start", default=Durations.parse("0s")
         )

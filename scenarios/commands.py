@@ -137,7 +137,8 @@ def _check(one: Plan, options: Options, plan: bool) -> Exit:
 
     seen = preview(one, options)
     out.preview(seen)
-    out.failures(Results([seen.pilot], None))
+    if seen.pilot.troubles:
+        out.failures(Results([seen.pilot], None))
     return seen.pilot.exit if seen.pilot.troubles else Exit.OK
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -48,6 +49,10 @@ def processes(jobs: int) -> Iterator[Executor]:
                 child.join(GRACE_S)
                 if child.exitcode is None:
                     child.kill()
+            # The executor's thread may be reaping one, and only one of two threads learns of it.
+            until = time.monotonic() + GRACE_S
+            while set(multiprocessing.active_children()) - before and time.monotonic() < until:
+                time.sleep(0.001)
         raise
     executor.shutdown()
 

@@ -156,7 +156,10 @@ class _Loader:
 
     def check_schema(self) -> None:
         """Refuse a file of another version, of which nothing else can be said."""
-        schema = self.plan.data.get("schema", SCHEMA)
+        schema = self.plan.data.setdefault("schema", SCHEMA)
+        if "schema" not in self.source.data:
+            cure = f"write schema = {SCHEMA}"
+            self.decoder.problem((), 'the file needs the key "schema"', cure=cure)
         if isinstance(schema, int) and schema != SCHEMA:
             cure = f"write schema = {SCHEMA}" if schema < SCHEMA else "update pullcord"
             message = f"this pullcord reads schema {SCHEMA}, not {schema}"

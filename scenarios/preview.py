@@ -55,7 +55,10 @@ def preview(plan: Plan, options: Options) -> Preview:
     """Run a few replications of each cell, and say what the whole would take and show."""
     alone = msgspec.structs.replace(options, pilot=PILOT, jobs=1)
     runner = Runner([plan], alone, None)
-    pilot = runner.run().scenarios[0]
+    results = runner.run()
+    if results.interrupted is not None:
+        raise KeyboardInterrupt(results.interrupted)
+    pilot = results.scenarios[0]
     cells = tuple(
         CellPreview(
             label=result.cell.label,

@@ -59,7 +59,7 @@ class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     runs: Annotated[
-        Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None, "how many runs each agent queues"
+        Annotated[int, msgspec.Meta(ge=0, le=100_000)] | None, "how many runs each agent queues"
     ] = None
     start: Annotated[Durations | None, "when an agent queues its first run"] = None
     every: Annotated[

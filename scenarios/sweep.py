@@ -32,9 +32,9 @@ class Cell(msgspec.Struct, frozen=True):
         return ", ".join(f"{key}={value_text(value)}" for key, value in self.assignments)
 
     def matches(self, subscript: str) -> bool:
-        """Whether a subscript means this cell: its label, part of it, or its only value."""
+        """Whether a subscript means this cell: its label, part of it, or its values alone."""
         subscript = subscript.strip()
-        if len(self.assignments) == 1 and subscript == value_text(self.assignments[0][1]):
+        if subscript == ", ".join(value_text(value) for _, value in self.assignments):
             return True
         pairs = [f"{key}={value_text(value)}" for key, value in self.assignments]
         return subscript == self.label or _made_of(subscript, pairs)

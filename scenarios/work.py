@@ -177,7 +177,8 @@ def run_range(job: CellJob, work: Range) -> Rows:
     fired = {fault.name: array("I") for fault in cell.faults}
     trouble = None
     done = 0
-    with log_file(work.log) as out:
+    # What an actor prints must not stand among the results.
+    with log_file(work.log) as out, contextlib.redirect_stdout(sys.stderr):
         try:
             with watchdog(cell.simulator, work.patience_s):
                 for replication in range(work.first, work.last):

@@ -399,7 +399,7 @@ def test_a_cell_that_nothing_sweeps(tmp_path: Path, text: str, expected: str) ->
         ),
         (
             'name = "x"',
-            ['-1 n: the file needs the key "schema" / it takes a whole number, as in 5'],
+            ['-1 n: the file needs the key "schema" / write schema = 1'],
         ),
         (
             'schema = "1"\nname = "x"',

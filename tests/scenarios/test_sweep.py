@@ -308,3 +308,10 @@ PRODUCT = "[sweep.product]\n"
 )
 def test_what_is_wrong_with_a_sweep(tmp_path: Path, text: str, expected: str) -> None:
     assert told(tmp_path, text) == [expected.replace("FOLDER", str(tmp_path))]
+
+
+def test_a_cell_answers_to_its_values_alone() -> None:
+    cell = Cell((("agent.poll", "every 2s"), ("relay.poll", "5s")))
+    assert cell.matches("every 2s, 5s"), "as a table prints it"
+    assert not cell.matches("5s, every 2s")
+    assert not cell.matches("every 2s")
