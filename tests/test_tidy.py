@@ -279,3 +279,8 @@ def test_settings_that_nothing_may_loosen() -> None:
     assert tool["mypy"]["strict"] is True
     assert tool["pytest"]["filterwarnings"] == ["error"]
     assert tool["pytest"]["xfail_strict"] is True
+
+
+def test_no_page_has_a_place_that_was_to_be_filled() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        assert "@@" not in page.read_text(encoding="utf-8"), page

@@ -251,3 +251,13 @@ def test_an_actor_that_cannot_be_made(tmp_path: Path) -> None:
     assert rows.trouble is not None
     assert rows.trouble.kind == "no actor"
     assert "Mine can't be made: ZeroDivisionError" in rows.trouble.sentence
+
+
+def test_what_an_actor_prints_stands_not_among_the_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = foreign_job(tmp_path, "print('hello')")
+    run_range(job, whole(0, 1))
+    printed = capsys.readouterr()
+    assert "hello" in printed.err
+    assert printed.out == ""
