@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.actor import TableSpec
-from actors.messages import Completion, SessionListing, SessionMeta
+from actors.messages import Command, Completion, SessionListing, SessionMeta
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -35,6 +35,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error: str | None = None
     completion: Completion | None = None
     late: Completion | None = None
+
+    def command(self) -> Command:
+        """Return the run as its last delivery offers it to a relay."""
+        return Command(
+            command_id=self.command_id,
+            delivery=self.delivery,
+            session=self.session,
+            slug=self.slug,
+            generation=self.generation,
+            arguments=self.arguments,
+        )
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -327,9 +327,10 @@ class Server:
         body, device = envelope.body, envelope.source
         known = self.devices.get(device)
         now_us = context.stamp_us
-        if known is None or known.sessions != body.sessions:
-            self.take_sessions(device, body.sessions)
-        row = Device(boot=body.boot, seen_us=now_us, poll_us=body.poll_us, sessions=body.sessions)
+        sessions = body.sessions
+        if known is None or known.sessions != sessions:
+            sessions = self.take_sessions(device, sessions)
+        row = Device(boot=body.boot, seen_us=now_us, poll_us=body.poll_us, sessions=sessions)
         self.devices.put(device, row)
         held = frozenset(body.open)
         room = min(body.capacity, OFFER_LIMIT)
@@ -342,32 +343,30 @@ class Server:
                 offers.append(self.offer(context, run, body.boot))
         context.reply(envelope, Commands(commands=tuple(offers)))
 
-    def take_sessions(self, device: str, sessions: tuple[SessionMeta, ...]) -> None:
-        """Make the device's shared sessions what its sync says, all of them."""
+    def take_sessions(
+        self, device: str, sessions: tuple[SessionMeta, ...]
+    ) -> tuple[SessionMeta, ...]:
+        """Make the device's shared sessions what its sync says; return those that it may share."""
         sessions = sessions[:SESSIONS_LIMIT]
         kept = {meta.id for meta in sessions}
         for row in self.sessions.scan("device", (device,), limit=SESSIONS_LIMIT):
             if row.meta.id not in kept:
                 self.sessions.delete(row.meta.id)
+        taken = []
         for meta in sessions:
             other = self.sessions.get(meta.id)
-            if other is None or other.device == device:  # an id belongs to whom it came from first
+            if other is None or other.device == device:  # else asked for again by the next sync
                 row = Shared(device=device, project=meta.project, meta=meta)
                 self.sessions.put(meta.id, row)
+                taken.append(meta)
+        return tuple(taken)
 
     def offer(self, context: Context, run: Run, boot: str) -> Command:
         """Hand a queued run to a relay under a new delivery number; it may be offered again."""
         run = _replace(run, boot=boot, delivery=run.delivery + 1)
         self.runs.put(run.command_id, run)
         context.log("run.offered", run=run.command_id, delivery=run.delivery)
-        return Command(
-            command_id=run.command_id,
-            delivery=run.delivery,
-            session=run.session,
-            slug=run.slug,
-            generation=run.generation,
-            arguments=run.arguments,
-        )
+        return run.command()
 
     def on_start_request(self, context: Context, envelope: Envelope[Start]) -> None:
         """Let a run start if it is still offered to this very delivery; say so again if asked."""

@@ -261,6 +261,18 @@ def test_a_relay_takes_no_session_of_another() -> None:
     assert listed(service) == [SESSION.id]
 
 
+def test_a_session_that_its_device_gives_up_goes_to_who_asked_before() -> None:
+    service = Service()
+    moved = msgspec.structs.replace(META, project="other")
+    upload(service, (moved,), device="relay-2")
+    upload(service, (), device="relay")
+    assert listed(service) == []
+    upload(service, (moved,), device="relay-2")
+    row = service.row(service.queued())
+    assert row is not None
+    assert row.device == "relay-2"
+
+
 def test_a_run_goes_with_the_slug_and_generation_of_its_queueing() -> None:
     service = Service()
     run = service.queued()
