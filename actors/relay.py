@@ -106,7 +106,7 @@ class Relay:
         self.place = place
         # Keep to 28 attributes: beyond 29 CPython 3.11 moves them to a dictionary, which costs 2 %.
         self.server, self.engine = place.server, place.engine
-        # Plain integers: adding a Duration to a time costs three times as much.
+        # Plain integers: messages and logs have no form of their own for a Duration.
         self.control_us, self.timeout_us = int(config.control_us), int(config.timeout_us)
         self.given = [
             Consent(
