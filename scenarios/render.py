@@ -235,7 +235,7 @@ class Text:
                 for line in trouble.trace.splitlines():
                     self.line((f"  {line}", DIM))
                 self.again(again(one.plan, cell.cell.label, trouble.replication))
-            for cell_label, reason in one.quiet.items() if not one.troubles else ():
+            for cell_label, reason in one.quiet.items():
                 bad += 1
                 where = f" [{cell_label}]" if cell_label else ""
                 self.line(("inconclusive", STYLES["inconclusive"]), f" {one.name}{where}: {reason}")

@@ -175,8 +175,13 @@ class ScenarioResult:
 
     @cached_property
     def quiet(self) -> dict[str, str]:
-        """The cells whose faults did not fire as they must, each with the reason."""
-        reasons = {}
+        """The cells whose faults did not fire as they must, each with the reason.
+
+        None of a scenario that is not judged: a run that was cut short shows nothing of its faults.
+        """
+        reasons: dict[str, str] = {}
+        if not (self._judged and self.complete):
+            return reasons
         for result in self.cells:
             for fault in result.scenario.faults:
                 fired = result.fired(fault.name)
@@ -215,7 +220,7 @@ class ScenarioResult:
         codes = [exit_of(trouble) for _, trouble in self.troubles]
         for _, judgement in self.judgements:
             codes.append(_VERDICT_EXITS[judgement.verdict])
-        if self.quiet and not self.troubles:
+        if self.quiet:
             codes.append(Exit.INCONCLUSIVE)
         return worst(codes)
 

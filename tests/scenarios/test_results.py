@@ -203,6 +203,16 @@ def test_a_fault_that_does_not_fire_is_told_without_an_expectation_too(tmp_path:
     assert (never.judgements, never.exit) == ([], Exit.INCONCLUSIVE)
 
 
+def test_a_run_that_was_cut_short_shows_nothing_of_its_faults(tmp_path: Path) -> None:
+    text = FAULTY.replace("nth = 1", "nth = 10000")
+    assert result_of(tmp_path, text, replication=0).quiet == {}
+    cut = result_of(tmp_path, text)
+    assert cut.quiet, "a whole run shows it"
+    cut.complete = False
+    del cut.quiet  # as if it had not been asked for yet
+    assert cut.quiet == {}
+
+
 def test_the_quiet_cell_is_named_also_when_it_is_the_only_one_run(tmp_path: Path) -> None:
     swept = SMALL.replace('"relay.poll" = ["5s", "20s"]', '"fault.lossy.nth" = [1, 10000]')
     text = swept.replace("[relay.poll]", "").replace('rows = "relay.poll"', "")
