@@ -12,11 +12,13 @@ rebuilds, every one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from actors.chance import Stream
+from actors.messages import SessionMeta
 from transports.clock import Clock
 from transports.envelope import Envelope
 
@@ -106,13 +108,22 @@ class Context(Clock, Protocol):
         """
 
     def reply(self, envelope: Envelope[Any], body: Any) -> None:
-        """Answer the question in `envelope`."""
+        """Answer the question in `envelope`, in this turn or later.
 
-    def set_timer(self, timer: str, delay_us: int, repeat: bool = False) -> None:
-        """Wake this actor after `delay_us`, with `repeat` every `delay_us` until it is cancelled.
-
-        Set again it is replaced. No timer outlives a boot.
+        A handler may as well return the answer: it is sent at the end of its turn.
         """
+
+    def request_every(
+        self, timer: str, period_us: int, target: str, body: Any, timeout_us: int
+    ) -> None:
+        """Ask a question every `period_us`, first when one has passed.
+
+        Each is a `request` of its own, whether or not the one before was answered. It ends when
+        the timer is cancelled or set again, and with the boot.
+        """
+
+    def set_timer(self, timer: str, delay_us: int) -> None:
+        """Wake this actor after `delay_us`. Set again it is replaced. No timer outlives a boot."""
 
     def cancel_timer(self, timer: str) -> None:
         """Take the timer back if it is set."""
@@ -127,7 +138,8 @@ class Context(Clock, Protocol):
         """Say that this actor's workload is finished; an experiment ends when everybody's is."""
 
 
-Handler = Callable[[Any, Envelope[Any]], None]
+# What it returns answers the envelope's question, as `reply` does; None answers nothing yet.
+Handler = Callable[[Any, Envelope[Any]], Any]
 
 
 class Actor(Protocol):
@@ -157,6 +169,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     project: str
     relay: str
     shared: bool = True
+
+
+@cache  # so that equal ones are the same object, which compares fastest
+def meta_of(session: Session) -> SessionMeta:
+    """Return a session as its relay first uploads it."""
+    return SessionMeta(id=session.id, project=session.project, name=session.name, slug=session.slug)
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -109,7 +109,7 @@ class Engine:
             else:
                 self.report(context, execution)
 
-    def on_run(self, context: Context, envelope: Envelope[FleetRun]) -> None:
+    def on_run(self, context: Context, envelope: Envelope[FleetRun]) -> FleetStarted:
         """Start the channel's Graph, or say under which id it was started before."""
         channel = envelope.body.channel
         known = self.executions.get(channel)
@@ -121,22 +121,22 @@ class Engine:
                 "end:" + known.execution_id, self.draw(context, "duration", self.config.duration_us)
             )
             context.log("engine.started", run=run_of(channel), execution=known.execution_id)
-        started = FleetStarted(channel=channel, execution_id=known.execution_id)
-        context.reply(envelope, started)
+        return FleetStarted(channel=channel, execution_id=known.execution_id)
 
     def draw(self, context: Context, purpose: str, chance: Any) -> Any:
         """Draw a value; a constant takes nothing from its stream."""
         constant = chance.constant
         return chance.draw(context.random(purpose)) if constant is None else constant
 
-    def on_query(self, context: Context, envelope: Envelope[FleetQuery]) -> None:
+    def on_query(
+        self, context: Context, envelope: Envelope[FleetQuery]
+    ) -> FleetStarted | FleetUnknown:
         """Say whether the channel was ever started; start nothing."""
         channel = envelope.body.channel
         known = self.executions.get(channel)
         if known is None:
-            context.reply(envelope, FleetUnknown(channel=channel))
-        else:
-            context.reply(envelope, FleetStarted(channel=channel, execution_id=known.execution_id))
+            return FleetUnknown(channel=channel)
+        return FleetStarted(channel=channel, execution_id=known.execution_id)
 
     def on_cancel(self, context: Context, envelope: Envelope[FleetCancel]) -> None:
         """Begin to stop an execution; it may still end by itself before that is done."""

@@ -107,23 +107,26 @@ class GuardedSimulator(Simulator):
             else:
                 self._undo(context, verdict)
 
-    def _next_turn(self) -> tuple[ActorContext, Any, Callable[[], None]] | None:
+    def _next_turn(self) -> tuple[ActorContext, Any, Callable[[], Any]] | None:
         """Return whose turn is next, its input and the call that takes it; None for no turn."""
         if self._fifo:
             return self._next_message(self._fifo.pop(0))
         if not self.heap:
             self._sleep_forever()
         due = heappop(self.heap)
-        due_us, _, owner, what, cause, period_us = due
+        due_us, _, owner, what, cause, again = due
         if owner is not None:
             self.now_us = due_us
-            if period_us:
-                due[:2] = due_us + period_us, next(self.serials)
+            if again is not None:
+                due[:2] = due_us + again[0], next(self.serials)
                 heappush(self.heap, due)
             else:
                 del owner.timers[what]
             if self.recorder is not None:
                 owner.record = self.recorder.timer(due_us, owner.name, cause, what)
+            if again is not None:
+                _, _, target, body, timeout_us = again
+                return owner, what, lambda: owner.request(target, body, timeout_us)
             return owner, what, lambda: owner.on_timer(owner, what)
         if type(what) is not int:
             self._arrive(due_us, what)
@@ -142,7 +145,13 @@ class GuardedSimulator(Simulator):
             return None
         if self.recorder is not None:
             context.record = self.recorder.message(self.now_us, envelope)
-        return context, envelope, lambda: context.handlers[type(envelope.body)](context, envelope)
+
+        def take() -> None:
+            answer = context.handlers[type(envelope.body)](context, envelope)
+            if answer is not None:
+                context.reply(envelope, answer)
+
+        return context, envelope, take
 
     def _answered(self, number: int) -> bool:
         """Whether a question was open; it no longer is."""

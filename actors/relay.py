@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from actors.actor import Context, Handler, Place, Unanswered
+from actors.actor import Context, Handler, Place, Unanswered, meta_of
 from actors.chance import Durations
 from actors.journal import (
     ATTEMPTED,
@@ -109,13 +109,7 @@ class Relay:
         # Plain integers: messages and logs have no form of their own for a Duration.
         self.control_us, self.timeout_us = int(config.control_us), int(config.timeout_us)
         self.given = [
-            Consent(
-                meta=SessionMeta(
-                    id=session.id, project=session.project, name=session.name, slug=session.slug
-                ),
-                shared=session.shared,
-            )
-            for session in place.sessions
+            Consent(meta=meta_of(session), shared=session.shared) for session in place.sessions
         ]
         self.given_shared = tuple([each.meta for each in self.given if each.shared])
         self.handlers: Mapping[type[Any], Handler] = {
@@ -181,11 +175,8 @@ class Relay:
         context.request(self.engine, query, self.timeout_us)
 
     def on_timer(self, context: Context, timer: str) -> None:
-        """Poll, or ask whether to stop."""
-        if timer == "poll":
-            self.poll(context)
-        elif self.question is not None:
-            context.request(self.server, self.question, self.timeout_us)
+        """Poll."""
+        self.poll(context)
 
     # A pass: outbox, sync, commands
 
@@ -298,7 +289,9 @@ class Relay:
         """Begin to ask the server whether the run should stop."""
         self.cancelled, self.execution_id = False, None
         self.question = Control(command_id=command.command_id, boot=self.boot)
-        context.set_timer("control", self.control_us, repeat=True)
+        context.request_every(
+            "control", self.control_us, self.server, self.question, self.timeout_us
+        )
 
     # Consent
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from actors.actor import Context, Handler, Place
+from actors.actor import Context, Handler, Place, meta_of
 from actors.ledger import DEVICES, NOTHING, RUNS, SESSIONS, TICKETS, Device, Run, Shared, Ticket
 from actors.messages import (
     CONTINUE,
@@ -40,6 +40,7 @@ from actors.messages import (
     GraphRun,
     GraphSessions,
     ListGraphSessions,
+    Message,
     RunGraphSession,
     SessionMeta,
     Start,
@@ -90,8 +91,10 @@ SWEEP_LIMIT = 100  # rows a sweep changes in one turn, so that a turn stays shor
 LIST_LIMIT = 50  # the account's bound on a listing
 KEY_CHARS = (8, 128)  # the account's bounds on an idempotency key
 DEFAULT_POLL_US = 20_000_000  # the account's poll interval, until a relay says its own
+SEEN_US = 60_000_000  # how exactly a device's last contact is kept: an idle sync writes nothing
 RUNNING_HINT_US = 10_000_000  # the account's flat poll that beats a backoff
 
+NO_COMMANDS = Commands(commands=())
 NOT_BUILT = (None, None)  # no row's answer was built yet
 
 _replace = msgspec.structs.replace
@@ -128,11 +131,11 @@ class Server:
         given: dict[str, list[Shared]] = {}
         for session in place.sessions:
             if session.shared:
-                meta = SessionMeta(
-                    id=session.id, project=session.project, name=session.name, slug=session.slug
-                )
-                row = Shared(device=session.relay, project=session.project, meta=meta)
+                row = Shared(device=session.relay, project=session.project, meta=meta_of(session))
                 given.setdefault(session.relay, []).append(row)
+        # A sweep that comes by this is early enough for whatever becomes of a run.
+        limits = (config.start_deadline_us, config.run_deadline_us, config.retention_us)
+        self.shortest_us = min(limits)
         self.given = [
             (device, rows, tuple(row.meta for row in rows)) for device, rows in given.items()
         ]
@@ -175,57 +178,50 @@ class Server:
 
     # Agents
 
-    def on_list(self, context: Context, envelope: Envelope[ListGraphSessions]) -> None:
+    def on_list(self, context: Context, envelope: Envelope[ListGraphSessions]) -> Message:
         """List what the last syncs uploaded for a project."""
         body = envelope.body
         if not 1 <= body.limit <= LIST_LIMIT:
-            failure = Failure(code="bad_request", error=f"limit must be 1 to {LIST_LIMIT}")
-            context.reply(envelope, failure)
-            return
+            return Failure(code="bad_request", error=f"limit must be 1 to {LIST_LIMIT}")
         rows = self.sessions.scan("project", (body.project_id,), limit=body.limit)
         listing = tuple(row.listing() for row in rows)
-        context.reply(envelope, GraphSessions(project_id=body.project_id, sessions=listing))
+        return GraphSessions(project_id=body.project_id, sessions=listing)
 
-    def on_run(self, context: Context, envelope: Envelope[RunGraphSession]) -> None:
+    def on_run(self, context: Context, envelope: Envelope[RunGraphSession]) -> Message:
         """Queue a run, or return the ticket that the key stands for already."""
         body, agent = envelope.body, envelope.source
         if not KEY_CHARS[0] <= len(body.idempotency_key) <= KEY_CHARS[1]:
-            context.reply(envelope, KEY_LENGTH)
-            return
+            return KEY_LENGTH
         meaning = _meaning((body.graph_session_id, body.arguments))
         ticket = self.tickets.get((agent, body.idempotency_key))
         if ticket is not None:
-            self.replay(context, envelope, ticket, meaning)
-            return
+            return self.replay(context, envelope, ticket, meaning)
         shared = self.sessions.get(body.graph_session_id)
         if shared is None:
-            context.reply(envelope, NOT_FOUND)
-        elif (
+            return NOT_FOUND
+        if (
             self.runs.count("load", (agent,)) >= self.config.agent_limit
             or self.runs.count("open", (shared.device,)) >= self.config.device_limit
         ):
-            context.reply(envelope, QUEUE_FULL)
-        else:
-            run = self.queue(context, agent, body, shared)
-            self.tickets.insert_unique(
-                (agent, run.key), Ticket(meaning=meaning, command_id=run.command_id)
-            )
-            context.reply(envelope, self.answer(run))
+            return QUEUE_FULL
+        run = self.queue(context, agent, body, shared)
+        self.tickets.insert_unique(
+            (agent, run.key), Ticket(meaning=meaning, command_id=run.command_id)
+        )
+        return self.answer(run)
 
     def replay(
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
-    ) -> None:
+    ) -> Message:
         """Answer a key that was used before; another meaning is checked first, in any state."""
         if ticket.meaning != meaning:
-            context.reply(envelope, KEY_REUSED)
-            return
+            return KEY_REUSED
         context.log("run.replayed", run=ticket.command_id)
         run = self.runs.get(ticket.command_id)
         if run is None:
             gone = GraphRun(command_id=ticket.command_id, status=ticket.final or "expired")
-            context.reply(envelope, _replace(gone, replayed=True))
-        else:
-            context.reply(envelope, _replace(self.answer(run), replayed=True))
+            return _replace(gone, replayed=True)
+        return _replace(self.answer(run), replayed=True)
 
     def queue(self, context: Context, agent: str, body: RunGraphSession, shared: Shared) -> Run:
         """Write a new run."""
@@ -249,7 +245,7 @@ class Server:
             hint_us=poll_us if self.config.hints else None,
         )
         self.runs.put(run.command_id, run)
-        self.arm_sweep(context, run.due_us, now_us)
+        self.arm_sweep(context, now_us + self.shortest_us, now_us)
         context.log("run.queued", run=run.command_id, agent=agent, session=run.session)
         return run
 
@@ -258,13 +254,12 @@ class Server:
         run = self.runs.get(envelope.body.command_id)
         return None if run is None or run.agent != envelope.source else run
 
-    def on_get(self, context: Context, envelope: Envelope[GetGraphRun]) -> None:
-        """Tell an agent how its run stands, now or when that changes."""
+    def on_get(self, context: Context, envelope: Envelope[GetGraphRun]) -> Message | None:
+        """Tell an agent how its run stands, now or (None) when that changes."""
         body = envelope.body
         run = self.runs.get(body.command_id)
         if run is None or run.agent != envelope.source:
-            context.reply(envelope, NOT_FOUND)
-            return
+            return NOT_FOUND
         if body.wait_us and self.config.wait_limit_us and run.status not in TERMINAL:
             wait_us = min(body.wait_us, self.config.wait_limit_us)
             due_us, waiting = self.waiting.get(run.command_id, (None, []))
@@ -272,9 +267,9 @@ class Server:
             if due_us is None or context.now_us + wait_us < due_us:
                 self.waiting[run.command_id] = (context.now_us + wait_us, waiting)
                 context.set_timer(f"wait:{run.command_id}", wait_us)
-            return
+            return None
         row, answer = self.answers.get(run.command_id, NOT_BUILT)
-        context.reply(envelope, answer if row is run else self.answer(run))
+        return answer if row is run else self.answer(run)
 
     def answer_waiting(self, context: Context, command_id: str) -> None:
         """Answer everybody who waits for a change of this run."""
@@ -306,42 +301,52 @@ class Server:
         self.answers[run.command_id] = (run, answer)
         return answer
 
-    def on_cancel(self, context: Context, envelope: Envelope[CancelGraphRun]) -> None:
+    def on_cancel(self, context: Context, envelope: Envelope[CancelGraphRun]) -> Message:
         """Cancel a queued run at once; flag a running one for the next control poll."""
         run = self.own(envelope)
         if run is None:
-            context.reply(envelope, NOT_FOUND)
-            return
+            return NOT_FOUND
         context.log("run.cancel_asked", run=run.command_id, status=run.status)
         if run.status == "queued":
             run = self.close(context, run, "cancel")
         elif run.status == "running" and not run.cancel_requested:
             run = _replace(run, cancel_requested=True)
             self.runs.put(run.command_id, run)
-        context.reply(envelope, self.answer(run))
+        return self.answer(run)
 
     # Relays
 
-    def on_sync(self, context: Context, envelope: Envelope[Sync]) -> None:
+    def on_sync(self, context: Context, envelope: Envelope[Sync]) -> Message:
         """Take a relay's whole view, settle what it no longer holds, offer what is queued."""
         body, device = envelope.body, envelope.source
         known = self.devices.get(device)
         now_us = context.stamp_us
-        sessions = body.sessions
-        if known is None or known.sessions != sessions:
-            sessions = self.take_sessions(device, sessions)
-        row = Device(boot=body.boot, seen_us=now_us, poll_us=body.poll_us, sessions=sessions)
-        self.devices.put(device, row)
-        held = frozenset(body.open)
+        if known is not None and known.sessions == body.sessions:
+            sessions = known.sessions
+        else:
+            sessions = self.take_sessions(device, body.sessions)
+        if (
+            known is None
+            or known.sessions is not sessions
+            or known.boot != body.boot
+            or known.poll_us != body.poll_us
+            or now_us - known.seen_us >= SEEN_US
+        ):
+            row = Device(boot=body.boot, seen_us=now_us, poll_us=body.poll_us, sessions=sessions)
+            self.devices.put(device, row)
+        held = body.open
+        runs = self.runs.claim("open", (device,), limit=OFFER_LIMIT + len(held))
+        if not runs:
+            return NO_COMMANDS
         room = min(body.capacity, OFFER_LIMIT)
         offers: list[Command] = []
-        for run in self.runs.claim("open", (device,), limit=OFFER_LIMIT + len(held)):
+        for run in runs:
             if run.status == "running":
                 if self.config.reconcile and run.command_id not in held:
                     self.close(context, run, "forgotten")
             elif run.command_id not in held and len(offers) < room:
                 offers.append(self.offer(context, run, body.boot))
-        context.reply(envelope, Commands(commands=tuple(offers)))
+        return Commands(commands=tuple(offers))
 
     def take_sessions(
         self, device: str, sessions: tuple[SessionMeta, ...]
@@ -368,43 +373,40 @@ class Server:
         context.log("run.offered", run=run.command_id, delivery=run.delivery)
         return run.command()
 
-    def on_start_request(self, context: Context, envelope: Envelope[Start]) -> None:
+    def on_start_request(self, context: Context, envelope: Envelope[Start]) -> Message:
         """Let a run start if it is still offered to this very delivery; say so again if asked."""
         body = envelope.body
         run = self.runs.get(body.command_id)
         if run is None or run.device != envelope.source:
-            context.reply(envelope, StartAnswer(go=False, reason="unknown"))
-            return
+            return StartAnswer(go=False, reason="unknown")
         current = run.delivery > 0 and (run.boot, run.delivery) == (body.boot, body.delivery)
         if run.status == "running" and current:
-            context.reply(envelope, GO)
-        elif run.status != "queued" or not current:
+            return GO
+        if run.status != "queued" or not current:
             reason = "superseded" if run.status == "queued" else run.status
-            context.reply(envelope, StartAnswer(go=False, reason=reason))
-        else:
-            now_us = context.stamp_us
-            run = _replace(
-                run,
-                status=_TARGETS["queued", "start"],
-                started_us=now_us,
-                due_us=now_us + self.config.run_deadline_us,
-                hint_us=RUNNING_HINT_US if self.config.hints else None,
-            )
-            self.runs.put(run.command_id, run)
-            self.arm_sweep(context, run.due_us, now_us)
-            context.log("run.started", run=run.command_id, device=run.device)
-            self.changed(context, run)
-            context.reply(envelope, GO)
+            return StartAnswer(go=False, reason=reason)
+        now_us = context.stamp_us
+        run = _replace(
+            run,
+            status=_TARGETS["queued", "start"],
+            started_us=now_us,
+            due_us=now_us + self.config.run_deadline_us,
+            hint_us=RUNNING_HINT_US if self.config.hints else None,
+        )
+        self.runs.put(run.command_id, run)
+        self.arm_sweep(context, run.due_us, now_us)
+        context.log("run.started", run=run.command_id, device=run.device)
+        self.changed(context, run)
+        return GO
 
-    def on_control(self, context: Context, envelope: Envelope[Control]) -> None:
+    def on_control(self, context: Context, envelope: Envelope[Control]) -> Message:
         """Tell a relay whether to stop the run that it executes."""
         run = self.runs.get(envelope.body.command_id)
         if run is None or run.device != envelope.source or run.status != "running":
-            context.reply(envelope, STOP_CLOSED)
-        else:
-            context.reply(envelope, STOP_CANCELLED if run.cancel_requested else CONTINUE)
+            return STOP_CLOSED
+        return STOP_CANCELLED if run.cancel_requested else CONTINUE
 
-    def on_complete(self, context: Context, envelope: Envelope[Complete]) -> None:
+    def on_complete(self, context: Context, envelope: Envelope[Complete]) -> Message:
         """Take a completion; the same again changes nothing, a late one is kept beside it."""
         body = envelope.body
         run = self.runs.get(body.command_id)
@@ -417,7 +419,7 @@ class Server:
                 context.log("run.late", run=run.command_id, status=done.status)
         else:
             self.close(context, run, done.status, done)
-        context.reply(envelope, Accepted(command_id=body.command_id))
+        return Accepted(command_id=body.command_id)
 
     # Every end of a run
 

@@ -16,6 +16,14 @@ from typing import Any, NoReturn
 
 from actors.actor import Actor, Handler, Unanswered
 from actors.chance import Stream
+from actors.errors import (
+    ActorFailedError,
+    SimulationError,
+    UnhandledMessageError,
+    UnknownActorError,
+    WouldSleepForeverError,
+    describe_turn,
+)
 from actors.stores.memory import MemoryStore, Undo
 from actors.streams import HashedStream
 from logs.record import Recorder
@@ -28,52 +36,23 @@ _SERIALS = (1 << SERIAL_BITS) - 1
 _ACTION = -(1 << 61)  # before all else at its instant
 _ARRIVAL = -(1 << 60)  # after what is sent at this instant, before timers
 
-# What is due: time, serial, whose turn it is, timer or question or what arrives, cause, period.
-# It is a list, so that a repeated timer goes on without a new one. Without an actor it is the
-# host's own business, and nothing at all without a subject either: a timer that was taken back.
+# What is due: time, serial, whose turn it is, timer or question or what arrives, cause, and what is
+# asked over and over. It is a list, so that a repeated question goes on without a new one. Without
+# an actor it is the host's own business, and nothing at all without a subject either: a timer that
+# was taken back.
 Due = list[Any]
-_WHOSE, _WHAT = 2, 3
+_WHOSE, _WHAT, _AGAIN = 2, 3, 5
 
 Watcher = Callable[[int, dict[str, Any]], None]
 Observer = Callable[[int, Envelope[Any]], None]
-
-
-class SimulationError(Exception):
-    """A replication could not go on."""
-
-
-class WouldSleepForeverError(SimulationError):
-    """Nothing is due any more, but the replication's end was not reached."""
-
-
-class LimitReachedError(SimulationError):
-    """The replication did not end within its limit of scenario time."""
-
-
-class UnhandledMessageError(SimulationError):
-    """An actor got a message type that its handlers don't name."""
-
-
-class UnknownActorError(SimulationError):
-    """An actor sent to a name that the scenario doesn't have."""
-
-
-class ActorFailedError(SimulationError):
-    """An actor raised an exception in a turn; it is this error's cause."""
-
-    def __init__(self, actor: str, turn: str, now_us: int) -> None:
-        self.actor = actor
-        self.turn = turn
-        self.now_us = now_us
-        super().__init__(f"{actor} failed on {turn} at {now_us / 1e6:g} s")
 
 
 class ActorContext(VirtualClock):
     """What one actor may do; nothing that it sends is delivered before its turn has committed."""
 
     __slots__ = (
-        "_heap", "_id_mark", "_numbers", "_questions", "actor", "boot", "handlers", "ids",
-        "links", "name", "on_timer", "record", "store", "streams", "timers", "watchers",
+        "_heap", "_id_mark", "_questions", "actor", "boot", "handlers", "ids", "links", "name",
+        "numbers", "on_timer", "record", "store", "streams", "timers", "watchers",
     )  # fmt: skip
 
     def __init__(self, host: Simulator, name: str, actor: Actor) -> None:
@@ -95,7 +74,7 @@ class ActorContext(VirtualClock):
     def reset(self) -> None:
         """Be as new, for the next replication."""
         self.boot = self.ids = self.record = 0
-        self._numbers: Iterator[int] = self._world.serials
+        self.numbers: Iterator[int] = self._world.serials
         self._boot_us = 0
         self.timers.clear()
         self.store.reset()
@@ -107,7 +86,7 @@ class ActorContext(VirtualClock):
         self.boot += 1
         if self.boot >= BOOT_LIMIT:
             raise SimulationError(f"{self.name} was started {BOOT_LIMIT} times")
-        self._numbers = map((self.boot << SERIAL_BITS).__add__, self._world.serials)
+        self.numbers = map((self.boot << SERIAL_BITS).__add__, self._world.serials)
         for timer in list(self.timers):
             self.cancel_timer(timer)
 
@@ -120,11 +99,11 @@ class ActorContext(VirtualClock):
 
     def send(self, target: str, body: Any) -> None:
         """Send a message that expects no answer."""
-        self.links[target](Envelope(next(self._numbers), self.name, target, 0, self.record, body))
+        self.links[target](Envelope(next(self.numbers), self.name, target, 0, self.record, body))
 
     def request(self, target: str, body: Any, timeout_us: int) -> int:
         """Ask a question and return its id; one turn with the answer or `Unanswered` follows."""
-        number = next(self._numbers)
+        number = next(self.numbers)
         self._questions[number] = timeout_us
         self.links[target](Envelope(number, self.name, target, 0, self.record, body))
         return number
@@ -133,16 +112,22 @@ class ActorContext(VirtualClock):
         """Answer the question in `envelope`."""
         target = envelope.source
         self.links[target](
-            Envelope(next(self._numbers), self.name, target, envelope.id, self.record, body)
+            Envelope(next(self.numbers), self.name, target, envelope.id, self.record, body)
         )
 
-    def set_timer(self, timer: str, delay_us: int, repeat: bool = False) -> None:
-        """Wake this actor after `delay_us`, or every so often; set again it is replaced."""
+    def request_every(
+        self, timer: str, period_us: int, target: str, body: Any, timeout_us: int
+    ) -> None:
+        """Ask a question every `period_us` until the timer is cancelled."""
+        self.set_timer(timer, period_us)
+        self.timers[timer][_AGAIN] = (period_us, self.links[target], target, body, timeout_us)
+
+    def set_timer(self, timer: str, delay_us: int) -> None:
+        """Wake this actor after `delay_us`; set again it is replaced."""
         host, timers = self._world, self.timers
         if timer in timers:
             self.cancel_timer(timer)
-        due_us, period_us = host.now_us + delay_us, delay_us if repeat else 0
-        due = [due_us, next(host.serials), self, timer, self.record, period_us]
+        due = [host.now_us + delay_us, next(host.serials), self, timer, self.record, None]
         timers[timer] = due
         heappush(self._heap, due)
 
@@ -150,7 +135,8 @@ class ActorContext(VirtualClock):
         """Take the timer back if it is set."""
         due = self.timers.pop(timer, None)
         if due is not None:
-            due[_WHOSE] = due[_WHAT] = None  # so that the loop needn't look whether it still counts
+            # So that the loop needn't look whether it still counts.
+            due[_WHOSE] = due[_WHAT] = due[_AGAIN] = None
 
     def new_id(self, prefix: str = "") -> str:
         """Return a new UUID (version 4 in form), or `prefix_` and 32 hex digits."""
@@ -245,7 +231,8 @@ class Simulator:
     ) -> None:
         """Put a wrapper around the handlers of a message type, to see each delivery.
 
-        Only at the named targets, at every actor if none is named. A wrapper must call the handler.
+        Only at the named targets, at every actor if none is named. A wrapper must call the handler
+        and return what that returns.
         """
         for name in targets or self.contexts:
             handlers = self.contexts[name].handlers
@@ -278,7 +265,7 @@ class Simulator:
     def finish(self) -> None:
         """End the replication once every message of this instant is delivered."""
         self.finished = True
-        heappush(self.heap, [-1, 0, None, None, 0, 0])  # next of all, so that the loop looks
+        heappush(self.heap, [-1, 0, None, None, 0, None])  # next of all, so that the loop looks
 
     def deliver_now(self, envelope: Envelope[Any]) -> None:
         """Put the message behind those that are due at this instant."""
@@ -286,7 +273,7 @@ class Simulator:
 
     def deliver_at(self, envelope: Envelope[Any], due_us: int) -> None:
         """Deliver the message at a time that is not past."""
-        heappush(self.heap, [due_us, next(self.serials) + _ARRIVAL, None, envelope, 0, 0])
+        heappush(self.heap, [due_us, next(self.serials) + _ARRIVAL, None, envelope, 0, None])
 
     def lose(self, envelope: Envelope[Any], fault: str) -> None:
         """Record that a message is lost."""
@@ -297,7 +284,7 @@ class Simulator:
 
     def at(self, due_us: int, action: Callable[[], None]) -> None:
         """Call `action` at a time, before all else that is due then."""
-        heappush(self.heap, [due_us, next(self.serials) + _ACTION, None, action, 0, 0])
+        heappush(self.heap, [due_us, next(self.serials) + _ACTION, None, action, 0, None])
 
     # Running
 
@@ -349,7 +336,7 @@ class Simulator:
         due_us = self.now_us + self.questions.pop(question.id)
         serial = question.id & _SERIALS  # as old as the question
         self.waiting[question.id] = question
-        heappush(self.heap, [due_us, serial, None, question.id, question.cause, 0])
+        heappush(self.heap, [due_us, serial, None, question.id, question.cause, None])
 
     def _drive(self) -> None:  # noqa: C901, PLR0912, PLR0915  a call a turn costs 5 %
         """Take what is due, one turn after another."""
@@ -363,15 +350,21 @@ class Simulator:
                 for turn in fifo:  # turns add to it; no pop and no test of it: 4 %
                     context = contexts[turn.target]
                     reply_to = turn.reply_to
-                    if reply_to:
-                        if reply_to in questions:
-                            del questions[reply_to]
-                        elif waiting.pop(reply_to, None) is None:
-                            self._late(turn)
-                            continue
+                    if (
+                        reply_to
+                        and questions.pop(reply_to, None) is None
+                        and waiting.pop(reply_to, None) is None
+                    ):
+                        self._late(turn)
+                        continue
                     if recorder is not None:
                         context.record = recorder.message(self.now_us, turn)
-                    context.handlers[type(turn.body)](context, turn)
+                    answer = context.handlers[type(turn.body)](context, turn)
+                    if answer is not None:  # as `reply` does: the call would cost 2 %
+                        source, number = turn.source, next(context.numbers)
+                        context.links[source](
+                            Envelope(number, turn.target, source, turn.id, context.record, answer)
+                        )
                 if questions:
                     self._arm()
                 fifo.clear()
@@ -379,16 +372,21 @@ class Simulator:
                     due = heap[0]
                 except IndexError:
                     self._sleep_forever()
-                due_us, _, context, turn, cause, period_us = due
-                if context is not None:
+                due_us, _, context, turn, cause, again = due
+                if again is not None:
                     self.now_us = due_us
-                    if period_us:
-                        due[0] = due_us + period_us
-                        due[1] = next(serials)
-                        heapreplace(heap, due)
-                    else:
-                        heappop(heap)
-                        del context.timers[turn]
+                    period_us, post, target, body, timeout_us = again
+                    due[0], due[1] = due_us + period_us, next(serials)
+                    heapreplace(heap, due)
+                    if recorder is not None:
+                        context.record = recorder.timer(due_us, context.name, cause, turn)
+                    number = next(context.numbers)
+                    questions[number] = timeout_us
+                    post(Envelope(number, context.name, target, 0, context.record, body))
+                elif context is not None:
+                    self.now_us = due_us
+                    heappop(heap)
+                    del context.timers[turn]
                     if recorder is not None:
                         context.record = recorder.timer(due_us, context.name, cause, turn)
                     on_timer = context.on_timer  # a slot's callable: faster in two steps
@@ -478,12 +476,3 @@ def _in_send(error: KeyError) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return trace is not None and trace.tb_frame.f_code in _SENDERS
-
-
-def describe_turn(turn: Any) -> str:
-    """Return a turn's input in words."""
-    if isinstance(turn, Envelope):
-        return f"{type(turn.body).__name__} from {turn.source}"
-    if isinstance(turn, str):
-        return turn if " " in turn else f"timer {turn!r}"
-    return "a time-out" if isinstance(turn, int) else "a turn"

@@ -7,6 +7,7 @@ strategies. Measured: polls for each run, and how late the agent notices the res
 
 import argparse
 import math
+import time
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from random import Random
@@ -58,6 +59,7 @@ def main(replicate: Callable[[Replicate], Outcome]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--replications", type=int, default=REPLICATIONS, help="for each strategy")
     replications: int = parser.parse_args().replications
+    begun = time.process_time()
     for name, delays_s in STRATEGIES.items():
         outcomes = [replicate(Replicate(seed, delays_s())) for seed in range(replications)]
         calls = [float(outcome.calls) for outcome in outcomes]
@@ -66,3 +68,4 @@ def main(replicate: Callable[[Replicate], Outcome]) -> None:
             f"{name:24} calls mean {fmean(calls):5.1f} p95 {percentile_95(calls):4.0f}"
             f"  late mean {fmean(late_s):5.1f} s p95 {percentile_95(late_s):5.1f} s"
         )
+    print(f"experiment {time.process_time() - begun:.3f} s of CPU")

@@ -1,12 +1,14 @@
 """Measure programs of the same experiment against ours: CPU seconds and memory, each in a process.
 
 The programs take turns, so that a slow spell of the machine falls on all of them; the median of a
-program's rounds is shown. CPU time is what the operating system charged the child and its
-children, user and system together, so waiting and a second core make no difference.
+program's rounds is shown. CPU time is user and system together, so waiting and a second core make
+no difference: of the experiment as the program itself counts it, and of the whole process and its
+children as the operating system charged them, start-up and imports included.
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,8 +38,9 @@ PEAK_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
 
 
 class Usage(NamedTuple):
-    """What one process cost."""
+    """What one process cost; its last printed line names the experiment's part of it, if any."""
 
+    experiment_s: float
     cpu_s: float
     peak_bytes: int
 
@@ -51,19 +54,22 @@ def measure(command: list[str]) -> Usage:
     with subprocess.Popen(
         command,
         cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         env=ENVIRONMENT,
     ) as process:
-        assert process.stderr is not None
-        printed = process.stderr.read()
+        assert process.stdout is not None
+        printed = process.stdout.read()
         # Instead of wait(), which would throw the usage away.
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise subprocess.CalledProcessError(process.returncode, command, stderr=printed)
-    return Usage(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * PEAK_UNIT_BYTES)
+    cpu_s = usage.ru_utime + usage.ru_stime
+    own = re.search(r"^experiment (\S+) s of CPU$", printed, re.MULTILINE)
+    experiment_s = cpu_s if own is None else float(own[1])
+    return Usage(experiment_s, cpu_s, usage.ru_maxrss * PEAK_UNIT_BYTES)
 
 
 def compare(programs: dict[str, list[str]], rounds: int) -> dict[str, Usage]:
@@ -74,6 +80,7 @@ def compare(programs: dict[str, list[str]], rounds: int) -> dict[str, Usage]:
             measured[name].append(measure(command))
     return {
         name: Usage(
+            median(usage.experiment_s for usage in usages),
             median(usage.cpu_s for usage in usages),
             int(median(usage.peak_bytes for usage in usages)),
         )
@@ -82,12 +89,13 @@ def compare(programs: dict[str, list[str]], rounds: int) -> dict[str, Usage]:
 
 
 def table(usages: dict[str, Usage]) -> str:
-    """One line a program, its CPU time also as a multiple of the first one's."""
+    """One line a program, its CPU times also as multiples of the first one's."""
     ours = next(iter(usages.values()))
-    lines = [f"{'program':24} {'CPU s':>7} {'ratio':>7} {'peak MB':>8}"]
+    columns = "{:24} {:>10} {:>7} {:>8} {:>7} {:>6}"
+    lines = [columns.format("CPU seconds", "experiment", "ratio", "process", "ratio", "MB")]
     lines += [
-        f"{name:24} {usage.cpu_s:7.2f} {usage.cpu_s / ours.cpu_s:6.2f}x"
-        f" {usage.peak_bytes / 1e6:8.1f}"
+        f"{name:24} {usage.experiment_s:10.2f} {usage.experiment_s / ours.experiment_s:6.2f}x"
+        f" {usage.cpu_s:8.2f} {usage.cpu_s / ours.cpu_s:6.2f}x {usage.peak_bytes / 1e6:6.1f}"
         for name, usage in usages.items()
     ]
     return "\n".join(lines)

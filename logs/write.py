@@ -121,7 +121,11 @@ class SectionWriter:
     def timer(self, t: int, actor: str, cause: int, timer: str) -> int:
         """Record that a timer fires."""
         self._count = n = self._count + 1
-        return self._turn(TimerRecord(n, t, actor, cause, timer))
+        records = self._records
+        if len(records) >= BATCH_RECORDS:
+            self._flush()
+        records.append(TimerRecord(n, t, actor, cause, timer))
+        return n
 
     def unanswered(self, t: int, actor: str, cause: int, number: int) -> int:
         """Record that a question's time is up."""

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from actors.actor import Place, Session, Step
+from actors.errors import LimitReachedError, WouldSleepForeverError
 from actors.events import EVENTS
 from actors.guarded import CommitHook, simulator
 from actors.messages import Message
-from actors.simulator import LimitReachedError, Simulator, WouldSleepForeverError
+from actors.simulator import Simulator
 from actors.text import slug_of
 from scenarios.cast import make_actor
 from scenarios.matchers import Matcher

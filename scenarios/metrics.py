@@ -72,9 +72,9 @@ class Taps:
         simulator = self.simulator
 
         def wrapper(handler: Handler) -> Handler:
-            def observed(context: Any, envelope: Envelope[Any]) -> None:
+            def observed(context: Any, envelope: Envelope[Any]) -> Any:
                 hit(simulator.now_us, envelope.body)
-                handler(context, envelope)
+                return handler(context, envelope)
 
             return observed
 
@@ -98,13 +98,13 @@ def _watch_tickets(simulator: Simulator, seen: set[str], hits: list[Hit]) -> Wra
     """Return what sees the first answer about each run that reaches an agent."""
 
     def wrapper(handler: Handler) -> Handler:
-        def observed(context: Any, envelope: Envelope[GraphRun]) -> None:
+        def observed(context: Any, envelope: Envelope[GraphRun]) -> Any:
             run = envelope.body.command_id
             if run not in seen:
                 seen.add(run)
                 for hit in hits:
                     hit(simulator.now_us, {"run": run})
-            handler(context, envelope)
+            return handler(context, envelope)
 
         return observed
 
@@ -115,13 +115,13 @@ def _watch_notices(simulator: Simulator, seen: set[str], hits: list[Hit]) -> Wra
     """Return what sees the first answer that has a run's final status reach an agent."""
 
     def wrapper(handler: Handler) -> Handler:
-        def observed(context: Any, envelope: Envelope[GraphRun]) -> None:
+        def observed(context: Any, envelope: Envelope[GraphRun]) -> Any:
             body = envelope.body
             if body.status in TERMINAL and body.command_id not in seen:
                 seen.add(body.command_id)
                 for hit in hits:
                     hit(simulator.now_us, {"run": body.command_id, "status": body.status})
-            handler(context, envelope)
+            return handler(context, envelope)
 
         return observed
 
@@ -190,7 +190,7 @@ class CountByRun:
         """The hot path of most experiments, so it is one frame."""
         counts = self._counts
 
-        def counted(context: Any, envelope: Envelope[Any]) -> None:
+        def counted(context: Any, envelope: Envelope[Any]) -> Any:
             try:  # a test of the key would be one more look-up
                 counts[envelope.body.command_id] += 1
             except KeyError:  # nobody queued it: it was guessed
@@ -354,8 +354,10 @@ class Column:
 
     def add(self, rows: list[float], before: int) -> None:
         """Add a replication's rows; `before` replications were added already."""
-        if len(rows) != 1 and self.counts is None:
+        if self.counts is None:
+            if len(rows) == 1:
+                self.values.append(rows[0])
+                return
             self.counts = array("L", [1] * before)
         self.values.extend(rows)
-        if self.counts is not None:
-            self.counts.append(len(rows))
+        self.counts.append(len(rows))

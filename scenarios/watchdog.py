@@ -14,7 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from actors.simulator import SimulationError, Simulator, describe_turn
+from actors.errors import SimulationError, describe_turn
+from actors.simulator import Simulator
 from scenarios.problems import listed
 
 PATIENCE_S: Final = 10.0  # long against any instant of a sensible scenario, short against a coffee

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from actors.simulator import (
+from actors.errors import (
     ActorFailedError,
     LimitReachedError,
     SimulationError,

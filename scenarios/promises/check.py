@@ -10,7 +10,7 @@ import msgspec
 
 from actors.actor import Place
 from actors.config import decode_hook
-from actors.simulator import SimulationError
+from actors.errors import SimulationError
 from scenarios.promises import common, engine, people, relay, server
 from scenarios.promises.stage import Finding, Promise, Subject
 from scenarios.spec import Kind

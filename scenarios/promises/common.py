@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from actors.actor import Unanswered
+from actors.errors import SimulationError
 from actors.guarded import Commit
 from actors.messages import (
     Accepted,
@@ -40,7 +41,6 @@ from actors.messages import (
     Sync,
     Unshare,
 )
-from actors.simulator import SimulationError
 from scenarios.promises.stage import (
     TURNS_TRIED,
     Death,

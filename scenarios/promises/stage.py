@@ -9,10 +9,11 @@ import msgspec
 
 from actors.actor import Context, Handler, Place, Session, Step, Unanswered
 from actors.chance import Durations
+from actors.errors import SimulationError
 from actors.guarded import Commit, simulator
 from actors.messages import TERMINAL, GraphRun, Message
 from actors.polls import parse_polls
-from actors.simulator import ActorContext, SimulationError, Simulator
+from actors.simulator import ActorContext, Simulator
 from actors.stores.memory import Undo
 from scenarios.cast import BUILT_IN
 from scenarios.spec import Kind

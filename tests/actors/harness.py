@@ -48,7 +48,7 @@ class FakeContext:
         self.dones = 0
         self.sent: list[Sent] = []
         self.timers: dict[str, int] = {}  # when each is due, in now_us
-        self.periods_us: dict[str, int] = {}  # of those that repeat
+        self.repeated: dict[str, tuple[int, Sent]] = {}  # of those that repeat
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.streams: dict[str, HashedStream] = {}
 
@@ -59,30 +59,34 @@ class FakeContext:
     def random(self, purpose: str) -> HashedStream:
         return self.streams.setdefault(purpose, HashedStream(b"test", f"{self.name}/{purpose}"))
 
-    def _give(self, sent: Sent) -> int:
+    def give(self, sent: Sent) -> int:
         self.last_id += 1
         self.sent.append(sent._replace(id=self.last_id))
         return self.last_id
 
     def send(self, target: str, body: Any) -> None:
-        self._give(Sent(target, body))
+        self.give(Sent(target, body))
 
     def request(self, target: str, body: Any, timeout_us: int) -> int:
-        return self._give(Sent(target, body, timeout_us=timeout_us))
+        return self.give(Sent(target, body, timeout_us=timeout_us))
 
     def reply(self, envelope: Envelope[Any], body: Any) -> None:
-        self._give(Sent(envelope.source, body, reply_to=envelope.id))
+        self.give(Sent(envelope.source, body, reply_to=envelope.id))
 
-    def set_timer(self, timer: str, delay_us: int, repeat: bool = False) -> None:
+    def request_every(
+        self, timer: str, period_us: int, target: str, body: Any, timeout_us: int
+    ) -> None:
+        self.set_timer(timer, period_us)
+        self.repeated[timer] = (period_us, Sent(target, body, timeout_us=timeout_us))
+
+    def set_timer(self, timer: str, delay_us: int) -> None:
         assert delay_us >= 0, f"timer {timer} is set {delay_us} us ahead"
         self.cancel_timer(timer)
         self.timers[timer] = self.now_us + delay_us
-        if repeat:
-            self.periods_us[timer] = delay_us
 
     def cancel_timer(self, timer: str) -> None:
         self.timers.pop(timer, None)
-        self.periods_us.pop(timer, None)
+        self.repeated.pop(timer, None)
 
     def new_id(self, prefix: str = "") -> str:
         self.ids += 1
@@ -113,7 +117,7 @@ class Bench:
     def start(self) -> list[Sent]:
         """Begin a boot: timers and questions of the last one are gone, the clock starts anew."""
         self.context.timers.clear()
-        self.context.periods_us.clear()
+        self.context.repeated.clear()
         self.context.wall_us += self.context.now_us
         self.context.now_us = 0
         self.actor.on_start(self.context)
@@ -123,7 +127,9 @@ class Bench:
     def deliver(self, source: str, body: Any, *, reply_to: int = 0) -> list[Sent]:
         self.asked += 1
         envelope = Envelope(self.asked, source, self.context.name, reply_to, 0, body)
-        self.actor.handlers[type(body)](self.context, envelope)
+        answer = self.actor.handlers[type(body)](self.context, envelope)
+        if answer is not None:
+            self.context.reply(envelope, answer)
         return self.take()
 
     def answer(self, question: Sent, body: Any) -> list[Sent]:
@@ -144,10 +150,13 @@ class Bench:
     def fire(self, timer: str) -> list[Sent]:
         """Move time to when a timer is due, and wake the actor."""
         due_us = self.context.timers.pop(timer)
-        if timer in self.context.periods_us:
-            self.context.timers[timer] = due_us + self.context.periods_us[timer]
         self.context.now_us = max(self.context.now_us, due_us)
-        self.actor.on_timer(self.context, timer)
+        if timer in self.context.repeated:
+            period_us, sent = self.context.repeated[timer]
+            self.context.timers[timer] = due_us + period_us
+            self.context.give(sent)
+        else:
+            self.actor.on_timer(self.context, timer)
         return self.take()
 
     def events(self, event: str) -> list[dict[str, Any]]:

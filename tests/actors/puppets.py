@@ -40,7 +40,7 @@ class Puppet:
         seen: list[tuple[Any, ...]],
         *,
         start: Callable[[Any], None] = lambda _: None,
-        say: Callable[[Any, Envelope[Say]], None] = lambda *_: None,
+        say: Callable[[Any, Envelope[Say]], Any] = lambda *_: None,
         timer: Callable[[Any, str], None] = lambda *_: None,
         unanswered: Callable[[Any, Envelope[Unanswered]], None] = lambda *_: None,
     ) -> None:
@@ -57,9 +57,10 @@ class Puppet:
     def on_start(self, context: Context) -> None:
         self.acts[0](context)
 
-    def on_say(self, context: Context, envelope: Envelope[Say]) -> None:
+    def on_say(self, context: Context, envelope: Envelope[Say]) -> Say | None:
         self.see(context, envelope.body.text)
-        self.acts[1](context, envelope)
+        answer = self.acts[1](context, envelope)
+        return answer if isinstance(answer, Say) else None  # not the id that a lambda asked under
 
     def on_timer(self, context: Context, timer: str) -> None:
         self.see(context, "timer", timer)

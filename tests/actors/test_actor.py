@@ -30,7 +30,16 @@ def promised(protocol: type) -> set[str]:
 def test_a_host_offers_the_whole_context(host: type) -> None:
     offered = set(dir(host)) | {"name", "store", "now_us"}
     assert promised(Context) <= offered
-    for name in ("send", "request", "reply", "set_timer", "cancel_timer", "new_id", "log"):
+    for name in (
+        "send",
+        "request",
+        "request_every",
+        "reply",
+        "set_timer",
+        "cancel_timer",
+        "new_id",
+        "log",
+    ):
         wanted = list(signature(getattr(Context, name)).parameters)
         assert list(signature(getattr(host, name)).parameters) == wanted
 

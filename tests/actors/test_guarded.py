@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from actors.actor import Handler
-from actors.guarded import Commit, CommitHook, simulator
-from actors.messages import GetGraphRun, GraphRun, RunGraphSession
-from actors.simulator import (
-    ActorContext,
+from actors.errors import (
     ActorFailedError,
     SimulationError,
     UnhandledMessageError,
     UnknownActorError,
     WouldSleepForeverError,
 )
+from actors.guarded import Commit, CommitHook, simulator
+from actors.messages import GetGraphRun, GraphRun, RunGraphSession
+from actors.simulator import ActorContext
 from actors.stores.memory import Undo
 from tests.actors.harness import Trace, make_cell
 from tests.actors.puppets import (
@@ -317,9 +317,9 @@ def test_messages_reach_their_wrappers_in_a_rebuilt_actor() -> None:
     count = [0]
 
     def wrapper(handler: Handler) -> Handler:
-        def wrapped(context: Any, envelope: Envelope[Any]) -> None:
+        def wrapped(context: Any, envelope: Envelope[Any]) -> Any:
             count[0] += 1
-            handler(context, envelope)
+            return handler(context, envelope)
 
         return wrapped
 

@@ -9,11 +9,12 @@ import pytest
 from actors.actor import Handler, Step
 from actors.agent import Agent
 from actors.chance import Durations
+from actors.errors import ActorFailedError, SimulationError
 from actors.guarded import CommitHook
 from actors.polls import parse_polls
 from actors.relay import Relay
 from actors.server import Server
-from actors.simulator import ActorFailedError, SimulationError, Simulator
+from actors.simulator import Simulator
 from tests.actors.harness import SESSION, S, Trace, make_cell
 from tests.actors.puppets import (
     BOTH_LOOPS,
@@ -229,9 +230,9 @@ def test_a_wrapper_sees_each_delivery_at_its_targets_alone(hook: CommitHook | No
     seen: list[str] = []
 
     def wrapper(handler: Handler) -> Handler:
-        def wrapped(context: Any, envelope: Envelope[Any]) -> None:
+        def wrapped(context: Any, envelope: Envelope[Any]) -> Any:
             seen.append(envelope.body.text)
-            handler(context, envelope)
+            return handler(context, envelope)
 
         return wrapped
 

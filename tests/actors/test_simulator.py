@@ -154,58 +154,79 @@ def test_a_timer_of_no_delay_wakes_at_the_same_instant(hook: CommitHook | None) 
 
 
 @BOTH_LOOPS
-def test_a_timer_that_repeats_wakes_until_it_is_cancelled(hook: CommitHook | None) -> None:
-    def timer(context: Any, name: str) -> None:
-        if name == "stop":
-            context.cancel_timer("t")
-
+def test_a_question_is_asked_every_so_often_until_its_timer_is_cancelled(
+    hook: CommitHook | None,
+) -> None:
     def start(context: Any) -> None:
-        context.set_timer("t", 10, repeat=True)
+        context.request_every("t", 10, "b", Say("again"), 5)
         context.set_timer("stop", 35)
 
-    world = World(hook, a={"start": start, "timer": timer})
+    world = World(
+        hook,
+        a={"start": start, "timer": lambda context, _: context.cancel_timer("t")},
+        b={"say": lambda context, _: Say("yes") if context.now_us < 30 else None},
+    )
     assert world.run() == [
-        (10, "a", "timer", "t"),
-        (20, "a", "timer", "t"),
-        (30, "a", "timer", "t"),
-        (35, "a", "timer", "stop"),
+        (10, "b", "again"),
+        (10, "a", "yes"),
+        (20, "b", "again"),
+        (20, "a", "yes"),
+        (30, "b", "again"),
+        (35, "a", "timer", "stop"),  # before the time-out, which came to be later
+        (35, "a", "unanswered", "again"),
     ]
 
 
 @BOTH_LOOPS
-def test_a_timer_that_repeats_may_be_replaced_or_taken_back_in_its_own_turn(
+def test_a_repeated_question_may_be_replaced_or_taken_back_by_its_answer(
     hook: CommitHook | None,
 ) -> None:
-    counts = {"t": 0, "u": 0}
-
-    def timer(context: Any, name: str) -> None:
-        counts[name] += 1
-        if name == "t" and counts[name] == 2:
+    def answered(context: Any, envelope: Envelope[Say]) -> None:
+        if envelope.body.text == "yes t" and context.now_us == 20:
             context.set_timer("t", 3)
-        if name == "u" and counts[name] == 2:
+        if envelope.body.text == "yes u" and context.now_us == 22:
             context.cancel_timer("u")
 
     def start(context: Any) -> None:
-        context.set_timer("t", 10, repeat=True)
-        context.set_timer("u", 11, repeat=True)
+        context.request_every("t", 10, "b", Say("t"), 5)
+        context.request_every("u", 11, "b", Say("u"), 5)
 
-    world = World(hook, a={"start": start, "timer": timer})
-    assert [(entry[0], entry[3]) for entry in world.run()] == [
-        (10, "t"),
-        (11, "u"),
-        (20, "t"),
-        (22, "u"),
-        (23, "t"),
+    world = World(
+        hook,
+        a={"start": start, "say": answered},
+        b={"say": lambda _, envelope: Say(f"yes {envelope.body.text}")},
+    )
+    told = [(at, *what) for at, who, *what in world.run() if who == "a"]
+    assert told == [
+        (10, "yes t"),
+        (11, "yes u"),
+        (20, "yes t"),
+        (22, "yes u"),
+        (23, "timer", "t"),
     ]
 
 
 @BOTH_LOOPS
-def test_a_repeating_timer_set_again_without_repeating_wakes_once(hook: CommitHook | None) -> None:
+def test_what_a_handler_returns_answers_after_all_that_it_sent(hook: CommitHook | None) -> None:
+    def heard(context: Any, _envelope: Envelope[Say]) -> Say:
+        context.send("a", Say("by the way"))
+        return Say("answer")
+
+    world = World(hook, a={"start": asks(10)}, b={"say": heard})
+    assert world.run() == [
+        (0, "b", "question"),
+        (0, "a", "by the way"),
+        (0, "a", "answer"),
+    ]
+
+
+@BOTH_LOOPS
+def test_a_timer_takes_the_place_of_a_repeated_question(hook: CommitHook | None) -> None:
     def start(context: Any) -> None:
-        context.set_timer("t", 10, repeat=True)
+        context.request_every("t", 10, "b", Say("t"), 5)
         context.set_timer("t", 15)
 
-    assert World(hook, a={"start": start}).run() == [(15, "a", "timer", "t")]
+    assert World(hook, a={"start": start}, b={}).run() == [(15, "a", "timer", "t")]
 
 
 # Questions

@@ -23,7 +23,9 @@ from actors.messages import (
     FleetCancel,
     FleetQuery,
     FleetRun,
+    FleetStarted,
     GetGraphRun,
+    Message,
     Start,
     StartAnswer,
 )
@@ -163,11 +165,10 @@ class KeylessServer(Server):
 
     def replay(
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
-    ) -> None:
+    ) -> Message:
         shared = self.sessions.get(envelope.body.graph_session_id)
         assert shared is not None
-        run = self.queue(context, envelope.source, envelope.body, shared)
-        context.reply(envelope, self.answer(run))
+        return self.answer(self.queue(context, envelope.source, envelope.body, shared))
 
 
 class CarelessServer(Server):
@@ -175,19 +176,18 @@ class CarelessServer(Server):
 
     def replay(
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
-    ) -> None:
-        super().replay(context, envelope, ticket, ticket.meaning)
+    ) -> Message:
+        return super().replay(context, envelope, ticket, ticket.meaning)
 
 
 class TalkativeServer(Server):
     """Tells "not yours" from "does not exist"."""
 
-    def on_get(self, context: Context, envelope: Envelope[GetGraphRun]) -> None:
+    def on_get(self, context: Context, envelope: Envelope[GetGraphRun]) -> Message | None:
         run = self.runs.get(envelope.body.command_id)
         if run is not None and run.agent != envelope.source:
-            context.reply(envelope, Failure(code="not_yours", error="this run is not yours"))
-        else:
-            super().on_get(context, envelope)
+            return Failure(code="not_yours", error="this run is not yours")
+        return super().on_get(context, envelope)
 
 
 class OpenServer(Server):
@@ -200,29 +200,28 @@ class OpenServer(Server):
 class GenerousServer(Server):
     """Gives leave to whoever asks."""
 
-    def on_start_request(self, context: Context, envelope: Envelope[Start]) -> None:
+    def on_start_request(self, context: Context, envelope: Envelope[Start]) -> Message:
         run = self.runs.get(envelope.body.command_id)
         if run is not None:
             body = msgspec.structs.replace(envelope.body, boot=run.boot, delivery=run.delivery)
             envelope = msgspec.structs.replace(envelope, body=body)
-        super().on_start_request(context, envelope)
+        return super().on_start_request(context, envelope)
 
 
 class StingyServer(Server):
     """Gives leave once, and refuses the same question when it is asked again."""
 
-    def on_start_request(self, context: Context, envelope: Envelope[Start]) -> None:
+    def on_start_request(self, context: Context, envelope: Envelope[Start]) -> Message:
         run = self.runs.get(envelope.body.command_id)
         if run is not None and run.status == "running":
-            context.reply(envelope, StartAnswer(go=False, reason="running"))
-        else:
-            super().on_start_request(context, envelope)
+            return StartAnswer(go=False, reason="running")
+        return super().on_start_request(context, envelope)
 
 
 class FickleServer(Server):
     """Takes the last end for the run's."""
 
-    def on_complete(self, context: Context, envelope: Envelope[Complete]) -> None:
+    def on_complete(self, context: Context, envelope: Envelope[Complete]) -> Message:
         run = self.runs.get(envelope.body.command_id)
         if run is not None:
             done = envelope.body.completion
@@ -230,15 +229,15 @@ class FickleServer(Server):
                 run.command_id,
                 msgspec.structs.replace(run, status=done.status, completion=done, open_on=None),
             )
-        context.reply(envelope, Accepted(command_id=envelope.body.command_id))
+        return Accepted(command_id=envelope.body.command_id)
 
 
 class DeafServer(Server):
     """Forgets that a cancel was asked."""
 
-    def on_cancel(self, context: Context, envelope: Envelope[CancelGraphRun]) -> None:
+    def on_cancel(self, context: Context, envelope: Envelope[CancelGraphRun]) -> Message:
         run = self.own(envelope)
-        context.reply(envelope, Failure(code="x", error="x") if run is None else self.answer(run))
+        return Failure(code="x", error="x") if run is None else self.answer(run)
 
 
 class AmnesicServer(Server):
@@ -256,17 +255,17 @@ class AmnesicServer(Server):
 class DoubleEngine(Engine):
     """Starts a channel as often as it is told to."""
 
-    def on_run(self, context: Context, envelope: Envelope[FleetRun]) -> None:
+    def on_run(self, context: Context, envelope: Envelope[FleetRun]) -> FleetStarted:
         self.executions.delete(envelope.body.channel)
-        super().on_run(context, envelope)
+        return super().on_run(context, envelope)
 
 
 class EagerEngine(Engine):
     """Starts what it is only asked about."""
 
-    def on_query(self, context: Context, envelope: Envelope[FleetQuery]) -> None:
+    def on_query(self, context: Context, envelope: Envelope[FleetQuery]) -> FleetStarted:
         body = FleetRun(channel=envelope.body.channel, session="", slug="", arguments={})
-        self.on_run(context, msgspec.structs.replace(envelope, body=body))  # type: ignore[arg-type]  # as if it were told
+        return self.on_run(context, msgspec.structs.replace(envelope, body=body))  # type: ignore[arg-type]  # as if it were told
 
 
 class UnstoppableEngine(Engine):

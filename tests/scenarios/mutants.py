@@ -6,7 +6,7 @@ from typing import Any
 
 from actors.actor import Context
 from actors.ledger import Run, Ticket
-from actors.messages import Command, Failure
+from actors.messages import Command, Failure, Message
 from actors.relay import Relay
 from actors.server import Server
 from transports.envelope import Envelope
@@ -17,22 +17,20 @@ class Forgetful(Server):
 
     def replay(
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
-    ) -> None:
+    ) -> Message:
         shared = self.sessions.get(envelope.body.graph_session_id)
         assert shared is not None
-        run = self.queue(context, envelope.source, envelope.body, shared)
-        context.reply(envelope, self.answer(run))
+        return self.answer(self.queue(context, envelope.source, envelope.body, shared))
 
 
 class Talkative(Server):
     """A server that tells "not yours" from "does not exist"."""
 
-    def on_get(self, context: Context, envelope: Envelope[Any]) -> None:
+    def on_get(self, context: Context, envelope: Envelope[Any]) -> Message | None:
         run = self.runs.get(envelope.body.command_id)
         if run is not None and run.agent != envelope.source:
-            context.reply(envelope, Failure(code="not_found", error="this run is not yours"))
-        else:
-            super().on_get(context, envelope)
+            return Failure(code="not_found", error="this run is not yours")
+        return super().on_get(context, envelope)
 
 
 class Trusting(Server):

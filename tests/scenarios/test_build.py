@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.simulator import LimitReachedError, SimulationError, WouldSleepForeverError
+from actors.errors import LimitReachedError, SimulationError, WouldSleepForeverError
 from logs.write import SectionWriter
 from scenarios.build import places_of, session_id
 from tests.scenarios.loading import build, load, rows

@@ -60,8 +60,8 @@ class NeverAsksAgain(Agent):
 
 class EndsTwice(Server):
     def on_complete(self, context, envelope):
-        super().on_complete(context, envelope)
         context.log("run.terminal", run=envelope.body.command_id, status="completed")
+        return super().on_complete(context, envelope)
 """
 
 

@@ -32,7 +32,7 @@ from pullcord import Server
 
 class Mute(Server):
     def on_cancel(self, context, envelope):
-        context.reply(envelope, self.answer(self.runs.get(envelope.body.command_id)))
+        return self.answer(self.runs.get(envelope.body.command_id))
 """
 BROKEN: list[tuple[Kind, Any, str]] = [
     ("relay", broken.DeafRelay, "It understands every message"),
@@ -114,9 +114,7 @@ def test_the_broken_promises_are_told_in_words_all_of_them() -> None:
 def test_the_suite_for_classes_in_files_tells_them_too(tmp_path: Path) -> None:
     source = "from actors.server import Server\n\n\nclass Mute(Server):\n"
     source += "    def on_cancel(self, context, envelope):\n"
-    source += (
-        "        context.reply(envelope, self.answer(self.runs.get(envelope.body.command_id)))\n"
-    )
+    source += "        return self.answer(self.runs.get(envelope.body.command_id))\n"
     (tmp_path / "mute.py").write_text(source)
     with pytest.raises(ContractError, match="A cancel takes effect"):
         check_actor("mute.py:Mute", "server", folder=tmp_path, replications=1)

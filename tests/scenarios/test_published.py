@@ -394,9 +394,9 @@ def test_not_yours_and_does_not_exist_are_equal_byte_for_byte() -> None:
     answers: list[bytes] = []
 
     def listen(handler: Any) -> Any:
-        def heard(context: Any, envelope: Any) -> None:
+        def heard(context: Any, envelope: Any) -> Any:
             answers.append(msgspec.json.encode(envelope.body))
-            handler(context, envelope)
+            return handler(context, envelope)
 
         return heard
 
