@@ -1,0 +1,100 @@
+"""Envelopes as programs in other languages read them: a msgpack array of five.
+
+The array is `[id, target, reply_to, cause, body]`. It has no source: who sent it is known from the
+connection, and the receiving side sets it, so nobody can speak in another's name. The body is a map
+whose "type" names the message. Values are those that JSON has; the rest of msgpack (binary,
+extension types and so timestamps, keys that are no text, NaN and the infinities) is refused, also
+on the way out, so that an actor's mistake is found where it was made and costs no connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from math import isfinite
+from operator import or_
+from typing import Annotated, Any, Generic, NoReturn, TypeVar
+
+import msgspec
+
+from transports.codec import FRAME_LIMIT_BYTES, FrameError, plain
+from transports.envelope import Envelope
+
+Body = TypeVar("Body")
+
+ADDRESS_LIMIT_CHARS = 200  # of an actor's name; longer ones are mistakes
+Address = Annotated[str, msgspec.Meta(min_length=1, max_length=ADDRESS_LIMIT_CHARS)]
+Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]  # what JavaScript reads exactly
+
+
+class _Wire(msgspec.Struct, Generic[Body], array_like=True, frozen=True, gc=False):
+    id: Number
+    target: Address
+    reply_to: Number
+    cause: Number
+    body: Body
+
+
+class WireCodec:
+    """Encodes and decodes envelopes whose bodies are one of the given message types."""
+
+    def __init__(self, message_types: Iterable[type[msgspec.Struct]]) -> None:
+        types = sorted(set(message_types), key=lambda message_type: message_type.__name__)
+        body: Any = reduce(or_, types)
+        self._encoder = msgspec.msgpack.Encoder(enc_hook=plain)
+        self._decoder = msgspec.msgpack.Decoder(_Wire[body], ext_hook=_refuse)
+
+    def encode(self, envelope: Envelope[Any]) -> bytes:
+        """Return the frame's content, without the source.
+
+        FrameError over the limit, and on what the other side would refuse in a value.
+        """
+        wire = _Wire(envelope.id, envelope.target, envelope.reply_to, envelope.cause, envelope.body)
+        _check_values(wire.body)
+        try:
+            frame = self._encoder.encode(wire)
+        except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
+            raise FrameError(f"this message cannot be encoded: {error}") from error
+        if len(frame) > FRAME_LIMIT_BYTES:
+            raise FrameError(f"frame of {len(frame)} bytes, the limit is {FRAME_LIMIT_BYTES}")
+        return frame
+
+    def decode(self, frame: bytes, source: str) -> Envelope[Any]:
+        """Return the envelope as one from `source`, the name that the connection's peer proved.
+
+        FrameError on anything malformed, oversized, of another type or of an unknown one.
+        """
+        if len(frame) > FRAME_LIMIT_BYTES:
+            raise FrameError(f"frame of {len(frame)} bytes, the limit is {FRAME_LIMIT_BYTES}")
+        try:
+            wire = self._decoder.decode(frame)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
+            raise FrameError(f"not an envelope: {error}") from error
+        _check_values(wire.body)
+        return Envelope(wire.id, source, wire.target, wire.reply_to, wire.cause, wire.body)
+
+
+def _check_values(body: msgspec.Struct) -> None:
+    """Raise FrameError for a value that JSON lacks, at any depth; without recursion."""
+    todo: list[Any] = [body]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str | int | None):
+            continue
+        if isinstance(value, float):
+            if not isfinite(value):
+                raise FrameError(f"{value} is no JSON value")
+        elif isinstance(value, dict):
+            if not all(isinstance(key, str) for key in value):
+                raise FrameError("a map has a key that is no text")
+            todo.extend(value.values())
+        elif isinstance(value, list | tuple):
+            todo.extend(value)
+        elif isinstance(value, msgspec.Struct):
+            todo.extend(getattr(value, field) for field in value.__struct_fields__)
+        else:
+            raise FrameError(f"a {type(value).__name__} is no JSON value")
+
+
+def _refuse(code: int, _data: memoryview) -> NoReturn:
+    raise msgspec.DecodeError(f"extension type {code} is no JSON value")
