@@ -1,0 +1,130 @@
+"""What every byte fault promises: one suite, run on each kind of them, and the tools to try one.
+
+A kind's own test subclasses `ByteFaultContract`, gives the fields that its table needs, and adds
+what this kind does to bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actors.config import decode_hook
+from actors.streams import HashedStream
+from transports.faults.byte_fault import ByteFault, End, Pause, Piece, Site, Stage, Step
+from transports.flow import through
+
+KEY = b"k" * 32
+# Each kind's class runs the same test, which hypothesis takes for a slip.
+inherited = settings(suppress_health_check=[HealthCheck.differing_executors], max_examples=50)
+chunk_lists = st.lists(st.binary(min_size=1, max_size=60), max_size=12)
+
+
+class Bench:
+    """A stage on a bench: a clock that is moved by hand, and what it fired."""
+
+    def __init__(self, fault: ByteFault, seed: int = 0) -> None:
+        self.now_us = 0
+        self.fired = 0
+        chance = HashedStream(KEY, f"bench/{seed}")
+        self.stage = fault.stage(Site(lambda: self.now_us, chance, self._fire))
+
+    def _fire(self) -> None:
+        self.fired += 1
+
+    def steps(self, data: bytes, at_us: int | None = None) -> list[Step]:
+        """What becomes of a chunk that came at a time, now if none is given."""
+        return list(self.stage.on_bytes(data, self.now_us if at_us is None else at_us))
+
+    def carry(self, chunks: Iterable[bytes]) -> tuple[list[Piece], End | None]:
+        """The pieces that become of chunks, and how it ends, waiting wherever it pauses."""
+        pieces = []
+        for chunk in chunks:
+            for _, step in through((self.stage,), chunk, self.now_us, lambda: self.now_us):
+                if isinstance(step, Piece):
+                    pieces.append(step)
+                elif isinstance(step, Pause):
+                    if step.until_us is not None:
+                        self.now_us = max(self.now_us, step.until_us)
+                else:
+                    return pieces, step
+        return pieces, None
+
+
+def joined(pieces: Iterable[Piece]) -> bytes:
+    """All bytes of some pieces."""
+    return b"".join(piece.data for piece in pieces)
+
+
+class ByteFaultContract:
+    """The suite. `fields` is what a table of this kind needs beside its kind."""
+
+    kind: type[ByteFault]
+    fields: ClassVar[dict[str, Any]] = {}
+    keeps = True  # whether every byte arrives, in order, as long as nothing ends
+
+    def fault(self, **fields: Any) -> Any:
+        """Return a fault as a file's table makes it."""
+        table = {"kind": self.kind.__struct_config__.tag} | self.fields | fields
+        return msgspec.convert(table, self.kind, dec_hook=decode_hook)
+
+    def bench(self, seed: int = 0, **fields: Any) -> Bench:
+        """Return a stage of such a fault."""
+        return Bench(self.fault(**fields), seed)
+
+    def test_its_table_has_the_keys_that_every_fault_has(self) -> None:
+        fault = self.fault(name="it", at="5s", probability=0.5, **{"for": "2s", "from": "client"})
+        assert (fault.name, fault.at, fault.lasts) == ("it", 5_000_000, 2_000_000)
+        assert (fault.source, fault.target, fault.probability) == ("client", "*", 0.5)
+
+    def test_an_unknown_key_is_refused(self) -> None:
+        with pytest.raises(msgspec.ValidationError, match="nht"):
+            self.fault(nht=2)
+
+    @pytest.mark.parametrize("fields", [{"nth": 0}, {"every": 0}, {"probability": 1.1}])
+    def test_what_makes_no_sense_is_refused(self, fields: dict[str, Any]) -> None:
+        with pytest.raises(msgspec.ValidationError):
+            self.fault(**fields)
+
+    def test_it_says_what_it_does_to_bytes_under_way(self) -> None:
+        assert self.kind.in_flight
+        assert self.kind.in_flight is not ByteFault.in_flight
+
+    @inherited
+    @given(chunks=chunk_lists, seed=st.integers(0, 20))
+    def test_no_byte_is_added_or_reordered(self, chunks: list[bytes], seed: int) -> None:
+        pieces, end = self.bench(seed).carry(chunks)
+        whole, arrived = b"".join(chunks), joined(pieces)
+        if self.keeps:
+            assert arrived == whole if end is None else whole.startswith(arrived)
+        else:
+            assert len(arrived) <= len(whole)
+        assert all(piece.data for piece in pieces), "no send of nothing"
+        times = [piece.at_us for piece in pieces]
+        assert times == sorted(times)
+
+    @inherited
+    @given(chunks=chunk_lists, seed=st.integers(0, 20))
+    def test_the_same_chance_does_the_same(self, chunks: list[bytes], seed: int) -> None:
+        one, other = self.bench(seed), self.bench(seed)
+        assert one.carry(chunks) == other.carry(chunks)
+        assert one.fired == other.fired
+
+    @inherited
+    @given(chunks=chunk_lists)
+    def test_a_healed_stage_is_as_none(self, chunks: list[bytes]) -> None:
+        bench = self.bench()
+        bench.stage.healed = True
+        pieces, end = bench.carry(chunks)
+        assert [piece.data for piece in pieces] == chunks
+        assert (end, bench.fired) == (None, 0)
+
+
+def ends(stage: Stage, at_us: int = 0) -> list[Pause]:
+    """How a stage holds up the end of a stream."""
+    return list(stage.on_end(at_us))

@@ -1,0 +1,22 @@
+"""Half-close: one direction ends after so many bytes or so much time."""
+
+from __future__ import annotations
+
+from tests.contracts.byte_fault import ByteFaultContract, joined
+from transports.faults.byte_fault import End
+from transports.faults.half_close import HalfClose
+
+
+class TestHalfClose(ByteFaultContract):
+    """The suite, and the end of one direction."""
+
+    kind = HalfClose
+
+    def test_it_ends_its_direction_at_the_limit(self) -> None:
+        pieces, end = self.bench(bytes="5B").carry([b"abc", b"def"])
+        assert (joined(pieces), end) == (b"abcde", End.HALF_CLOSE)
+
+    def test_it_ends_its_direction_at_its_time(self) -> None:
+        bench = self.bench(after="2s")
+        assert bench.stage.due_us == 2_000_000
+        assert bench.stage.on_due() is End.HALF_CLOSE
