@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from actors.polls import PollPlan, parse_polls
     from actors.relay import Relay
     from actors.server import Server
+    from scenarios.checks import History, Violation
     from scenarios.contract import ContractError, check_actor
     from scenarios.problems import ScenarioError
     from scenarios.results import Results
@@ -47,6 +48,7 @@ __all__ = [
     "Engine",
     "Envelope",
     "Handler",
+    "History",
     "Numbers",
     "Owner",
     "Place",
@@ -64,6 +66,7 @@ __all__ = [
     "Table",
     "TableSpec",
     "Unanswered",
+    "Violation",
     "check_actor",
     "messages",
     "parse_duration",
@@ -93,6 +96,7 @@ _HOMES = {
     ("actors", "polls"): ("PollPlan", "parse_polls"),
     ("actors", "relay"): ("Relay",),
     ("actors", "server"): ("Server",),
+    ("scenarios", "checks"): ("History", "Violation"),
     ("scenarios", "contract"): ("ContractError", "check_actor"),
     ("scenarios", "problems"): ("ScenarioError",),
     ("scenarios", "results"): ("Results",),

@@ -12,6 +12,7 @@ rebuilds, every one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -140,6 +141,16 @@ class Context(Clock, Protocol):
 
 # What it returns answers the envelope's question, as `reply` does; None answers nothing yet.
 Handler = Callable[[Any, Envelope[Any]], Any]
+
+
+class Commit(Enum):
+    """What becomes of a turn."""
+
+    DONE = "committed"
+    FAILED = "the commit failed"  # the actor is rebuilt from its store in the same boot
+    CRASHED = "the actor was killed at its commit"  # and starts again at once, in a new boot
+    KILLED = "the actor was killed before its commit"  # and is down until it is revived
+    SILENCED = "the actor was killed after its commit"  # likewise; nothing that it sent has left
 
 
 class Actor(Protocol):

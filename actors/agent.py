@@ -149,7 +149,10 @@ class Agent:
         if job.ended:
             return
         asked = self.take_up(job.number)
-        if job.command_id is None:
+        if job.command_id is None and not context.store.writable:
+            # Or the question, its ticket and the next failed write would go round at one time.
+            context.set_timer(f"again:{job.number}", self.timeout_us)
+        elif job.command_id is None:
             self.ask_run(context, asked, job)
         else:
             self.follow(context, asked, job.command_id)

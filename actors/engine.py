@@ -42,10 +42,14 @@ _replace = msgspec.structs.replace
 
 
 class Execution(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A Graph that was started, for ever; `open` is None once the relay has its end."""
+    """A Graph that was started, for ever; `open` is None once the relay has its end.
+
+    Without an execution id it is a tombstone: the relay was told that the channel is unknown, and
+    has given the run up, so a start that comes behind its question must not begin.
+    """
 
     channel: str
-    execution_id: str
+    execution_id: str | None
     relay: str
     open: bool | None = True
     completion: Completion | None = None
@@ -106,22 +110,32 @@ class Engine:
                     error="the engine stopped while the Graph ran",
                 )
                 self.finish(context, execution, done)
-            else:
+            elif context.store.writable:
                 self.report(context, execution)
+            else:  # or the report, its answer and the next failed write would go round at one time
+                context.set_timer("report:" + execution.channel, self.config.report_us)
 
-    def on_run(self, context: Context, envelope: Envelope[FleetRun]) -> FleetStarted:
+    def on_run(self, context: Context, envelope: Envelope[FleetRun]) -> FleetStarted | FleetUnknown:
         """Start the channel's Graph, or say under which id it was started before."""
         channel = envelope.body.channel
         known = self.executions.get(channel)
-        if known is None:
-            known = Execution(channel=channel, execution_id=context.new_id(), relay=envelope.source)
-            self.executions.put(channel, known)
-            self.running[known.execution_id] = known
-            context.set_timer(
-                "end:" + known.execution_id, self.draw(context, "duration", self.config.duration_us)
-            )
-            context.log("engine.started", run=run_of(channel), execution=known.execution_id)
-        return FleetStarted(channel=channel, execution_id=known.execution_id)
+        if known is not None:
+            return self.standing(known)
+        execution_id = context.new_id()
+        known = Execution(channel=channel, execution_id=execution_id, relay=envelope.source)
+        self.executions.put(channel, known)
+        self.running[execution_id] = known
+        context.set_timer(
+            "end:" + execution_id, self.draw(context, "duration", self.config.duration_us)
+        )
+        context.log("engine.started", run=run_of(channel), execution=execution_id)
+        return FleetStarted(channel=channel, execution_id=execution_id)
+
+    def standing(self, execution: Execution) -> FleetStarted | FleetUnknown:
+        """Return how a channel stands."""
+        if execution.execution_id is None:
+            return FleetUnknown(channel=execution.channel)
+        return FleetStarted(channel=execution.channel, execution_id=execution.execution_id)
 
     def draw(self, context: Context, purpose: str, chance: Any) -> Any:
         """Draw a value; a constant takes nothing from its stream."""
@@ -131,23 +145,27 @@ class Engine:
     def on_query(
         self, context: Context, envelope: Envelope[FleetQuery]
     ) -> FleetStarted | FleetUnknown:
-        """Say whether the channel was ever started; start nothing."""
+        """Say whether the channel was ever started; start nothing, from then on for ever."""
         channel = envelope.body.channel
         known = self.executions.get(channel)
         if known is None:
-            return FleetUnknown(channel=channel)
-        return FleetStarted(channel=channel, execution_id=known.execution_id)
+            known = Execution(channel=channel, execution_id=None, relay=envelope.source, open=None)
+            self.executions.put(channel, known)
+        return self.standing(known)
 
     def on_cancel(self, context: Context, envelope: Envelope[FleetCancel]) -> None:
         """Begin to stop an execution; it may still end by itself before that is done."""
         execution = self.running.get(envelope.body.execution_id)
         if execution is not None:
             context.log("engine.stopping", run=run_of(execution.channel))
-            context.set_timer("stop:" + execution.execution_id, self.config.stop_us)
+            context.set_timer("stop:" + envelope.body.execution_id, self.config.stop_us)
 
     def on_timer(self, context: Context, timer: str) -> None:
-        """End an execution: by itself, or because it was stopped."""
+        """End an execution, by itself or because it was stopped; or report an end again."""
         what, execution_id = timer.split(":", 1)
+        if what == "report":
+            self.report_again(context, execution_id)
+            return
         execution = self.running.pop(execution_id)
         if what == "stop":
             context.cancel_timer("end:" + execution_id)
@@ -224,7 +242,11 @@ class Engine:
 
     def on_unanswered(self, context: Context, envelope: Envelope[Unanswered]) -> None:
         """Report again."""
-        execution = self.executions.get(envelope.body.question.channel)
+        self.report_again(context, envelope.body.question.channel)
+
+    def report_again(self, context: Context, channel: str) -> None:
+        """Report an end that the relay has not acknowledged."""
+        execution = self.executions.get(channel)
         if execution is not None and execution.open:
             self.report(context, execution)
 

@@ -1,32 +1,27 @@
-"""The simulation host where turns may fail: a hook decides what becomes of each turn's commit.
+"""The simulation host where things go wrong: turns fail, actors die, sleep and come back.
 
-For crash tests. Nothing that a turn sends, says or sets is released before its commit is decided;
-a turn that fails never was, but for its record in the log.
+For crash tests and faults. Hooks decide what becomes of each turn's commit: nothing that a turn
+sends, says or sets is released before, and a turn that fails never was, but for its record in the
+log. An actor that is down gets nothing; for one that sleeps everything waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
-from actors.simulator import ActorContext, Simulator
+from actors.actor import Commit
+from actors.simulator import ActorContext, Due, Simulator
 from actors.stores.memory import Undo, roll_back
 from logs.record import Recorder
 from transports.envelope import Envelope
 from transports.memory import Link, Post
 
-
-class Commit(Enum):
-    """What becomes of a turn."""
-
-    DONE = "committed"
-    FAILED = "the commit failed"  # the actor is rebuilt from its store in the same boot
-    CRASHED = "the actor was killed at its commit"  # and starts again at once, in a new boot
+CommitHook = Callable[[ActorContext, Sequence[Undo]], Commit | None]
 
 
-CommitHook = Callable[[ActorContext, Sequence[Undo]], Commit]
+DOWN = "down"  # what loses a message to an actor that is down
 
 
 class GuardedContext(ActorContext):
@@ -46,16 +41,34 @@ class GuardedContext(ActorContext):
         self._world.said.append(super().done)
 
 
+class Sleep:
+    """An actor that takes no turns: since when, and what waits for it."""
+
+    __slots__ = ("clock_stops", "due", "mail", "since_us")
+
+    def __init__(self, since_us: int, clock_stops: bool) -> None:
+        self.since_us = since_us
+        self.clock_stops = clock_stops
+        self.mail: list[Envelope[Any]] = []
+        self.due: list[Due] = []  # what came due meanwhile
+
+
 class GuardedSimulator(Simulator):
-    """A simulator whose `commit_hook` is asked after every turn but the starts."""
+    """A simulator whose commit hooks are asked after every turn but the starts."""
 
     context_type = GuardedContext
 
-    def __init__(self, seed: int, cell: str, commit_hook: CommitHook) -> None:
+    def __init__(self, seed: int, cell: str, commit_hook: CommitHook | None = None) -> None:
         super().__init__(seed, cell)
-        self._commit_hook = commit_hook
+        self._hooks = [] if commit_hook is None else [commit_hook]
         self.journal: list[Undo] = []
         self.said: list[Callable[[], None]] = []
+        self.down: set[str] = set()
+        self.asleep: dict[str, Sleep] = {}
+
+    def add_commit_hook(self, hook: Callable[[str, bool], Commit | None]) -> None:
+        """Ask `hook(actor, wrote)` what becomes of each turn; the first that says counts."""
+        self._hooks.append(lambda context, writes: hook(context.name, bool(writes)))
 
     def connect(self, link: Callable[[str, str], Link | None]) -> None:
         """Join every two actors by a link: the queue can't be a turn's buffer if turns may fail."""
@@ -65,6 +78,8 @@ class GuardedSimulator(Simulator):
         self.said.clear()
         self._outbox.clear()
         self.journal.clear()
+        self.down.clear()
+        self.asleep.clear()
         super()._reset(replication, recorder)
 
     def _start(self, context: ActorContext) -> None:
@@ -99,13 +114,24 @@ class GuardedSimulator(Simulator):
                 take()
             except Exception as error:  # noqa: BLE001  whatever a turn raises is told in the scenario's terms
                 self._explain(error, context, turn)
-            verdict = self._commit_hook(context, self.journal)
+            verdict = self._verdict(context)
             if verdict is Commit.DONE:
                 self.journal.clear()
                 self._speak()
                 self._release()
+            elif verdict is Commit.SILENCED:
+                self.journal.clear()
+                self._forget_turn()
+                self.kill(context.name, verdict.value)
             else:
                 self._undo(context, verdict)
+
+    def _verdict(self, context: ActorContext) -> Commit:
+        for hook in self._hooks:
+            verdict = hook(context, self.journal)
+            if verdict is not None and verdict is not Commit.DONE:
+                return verdict
+        return Commit.DONE
 
     def _next_turn(self) -> tuple[ActorContext, Any, Callable[[], Any]] | None:
         """Return whose turn is next, its input and the call that takes it; None for no turn."""
@@ -115,6 +141,8 @@ class GuardedSimulator(Simulator):
             self._sleep_forever()
         due = heappop(self.heap)
         due_us, _, owner, what, cause, again = due
+        if self.asleep and self._waits(due):
+            return None
         if owner is not None:
             self.now_us = due_us
             if again is not None:
@@ -140,6 +168,12 @@ class GuardedSimulator(Simulator):
         self, envelope: Envelope[Any]
     ) -> tuple[ActorContext, Any, Callable[[], None]] | None:
         context = self.contexts[envelope.target]
+        if envelope.target in self.down:
+            self.lose(envelope, DOWN)
+            return None
+        if envelope.target in self.asleep:
+            self.asleep[envelope.target].mail.append(envelope)
+            return None
         if envelope.reply_to and not self._answered(envelope.reply_to):
             self._late(envelope)
             return None
@@ -157,16 +191,21 @@ class GuardedSimulator(Simulator):
         """Whether a question was open; it no longer is."""
         return self.waiting.pop(number, None) is not None
 
-    def _undo(self, context: ActorContext, verdict: Commit) -> None:
-        roll_back(self.journal)
+    def _forget_turn(self) -> None:
+        """Let nothing that a turn sent or said leave."""
         self._outbox.clear()
         self.said.clear()
-        name = context.name
         self.questions.clear()  # those of this turn: what was sent is waited for
-        for number in [key for key, asked in self.waiting.items() if asked.source == name]:
-            del self.waiting[number]
+
+    def _undo(self, context: ActorContext, verdict: Commit) -> None:
+        roll_back(self.journal)
+        self._forget_turn()
         if self.recorder is not None:
-            self.recorder.undone(self.now_us, name, context.record, verdict.value)
+            self.recorder.undone(self.now_us, context.name, context.record, verdict.value)
+        if verdict is Commit.KILLED:
+            self.kill(context.name, verdict.value)
+            return
+        self._stop_waiting(context.name)
         if verdict is Commit.CRASHED:
             context.reboot()
         else:
@@ -174,9 +213,95 @@ class GuardedSimulator(Simulator):
         context.begin_boot()
         self._start(context)
 
+    def _stop_waiting(self, name: str) -> None:
+        """Let no answer come to the questions that an actor asked."""
+        for number in [key for key, asked in self.waiting.items() if asked.source == name]:
+            del self.waiting[number]
 
-def simulator(seed: int, cell: str, commit_hook: CommitHook | None = None) -> Simulator:
-    """Return a simulator; one whose turns may fail if there is a hook."""
-    if commit_hook is None:
+    # Death and sleep
+
+    def kill(self, name: str, fault: str) -> bool:
+        """Kill an actor: all but its store is gone. False if it is down already."""
+        if name in self.down:
+            return False
+        context = self.contexts[name]
+        self.down.add(name)
+        for timer in list(context.timers):
+            context.cancel_timer(timer)
+        self._stop_waiting(name)
+        sleep = self.asleep.pop(name, None)
+        for envelope in () if sleep is None else sleep.mail:
+            self.lose(envelope, DOWN)
+        self._say(name, fault, "kill")
+        return True
+
+    def revive(self, name: str, fault: str) -> None:
+        """Start a killed actor in a new boot."""
+        if name not in self.down:
+            return
+        self.down.discard(name)
+        self._say(name, fault, "start")
+        context = self.contexts[name]
+        context.reboot()
+        context.begin_boot()
+        self._start(context)
+
+    def suspend(self, name: str, fault: str, clock_stops: bool) -> bool:
+        """Let an actor take no turn; with `clock_stops` its timers stand still. False if it is."""
+        if name in self.down or name in self.asleep:
+            return False
+        self.asleep[name] = Sleep(self.now_us, clock_stops)
+        self._say(name, fault, "suspend")
+        return True
+
+    def resume(self, name: str, fault: str) -> None:
+        """Let it go on: first with the messages that have waited, then with what came due."""
+        sleep = self.asleep.pop(name, None)
+        if sleep is None:
+            return  # it was killed meanwhile
+        self._say(name, fault, "resume")
+        slept_us = self.now_us - sleep.since_us
+        if sleep.clock_stops:
+            self.contexts[name].stand_still(slept_us)
+            for due in self.heap:
+                if self._subject(due) == name:
+                    due[0] += slept_us
+        for due in sleep.due:
+            due[0] = due[0] + slept_us if sleep.clock_stops else self.now_us
+            self.heap.append(due)
+        heapify(self.heap)
+        self._fifo.extend(sleep.mail)
+
+    def set_writable(self, name: str, writable: bool) -> None:
+        """Say whether the actor's store can be written."""
+        self.contexts[name].store.writable = writable
+
+    def _say(self, name: str, fault: str, act: str) -> None:
+        if self.recorder is not None:
+            self.recorder.fault(self.now_us, name, fault, act)
+
+    def _subject(self, due: Due) -> str | None:
+        """Return whose turn it would be, None for the host's own business."""
+        _, _, owner, what, _, _ = due
+        if owner is not None:
+            return str(owner.name)
+        if type(what) is int and what in self.waiting:
+            return self.waiting[what].source
+        return None
+
+    def _waits(self, due: Due) -> bool:
+        """Put aside what comes due for an actor that sleeps."""
+        sleep = self.asleep.get(self._subject(due) or "")
+        if sleep is None:
+            return False
+        sleep.due.append(due)
+        return True
+
+
+def simulator(
+    seed: int, cell: str, commit_hook: CommitHook | None = None, *, guarded: bool = False
+) -> Simulator:
+    """Return a simulator; one in which things may go wrong if there is a hook, or if asked for."""
+    if commit_hook is None and not guarded:
         return Simulator(seed, cell)
     return GuardedSimulator(seed, cell, commit_hook)

@@ -282,7 +282,7 @@ class Simulator:
         for observer in self._drop_observers.get(type(envelope.body), ()):
             observer(self.now_us, envelope)
 
-    def at(self, due_us: int, action: Callable[[], None]) -> None:
+    def at(self, due_us: int, action: Callable[[], Any]) -> None:
         """Call `action` at a time, before all else that is due then."""
         heappush(self.heap, [due_us, next(self.serials) + _ACTION, None, action, 0, None])
 

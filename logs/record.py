@@ -63,6 +63,13 @@ class DropRecord(Record, frozen=True, gc=False, tag="drop"):
     envelope: Envelope[Any]
 
 
+class FaultRecord(Record, frozen=True, gc=False, tag="fault"):
+    """A fault does something to an actor: `act` is kill, start, suspend or resume."""
+
+    fault: str
+    act: str
+
+
 class UndoneRecord(Record, frozen=True, gc=False, tag="undone"):
     """The turn `cause` did not commit: its writes, messages and timers never were."""
 
@@ -117,6 +124,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
         UnansweredRecord,
         LateRecord,
         DropRecord,
+        FaultRecord,
         UndoneRecord,
         EventRecord,
         EndRecord,
@@ -144,6 +152,9 @@ class Recorder(Protocol):
 
     def drop(self, t: int, envelope: Envelope[Any], fault: str) -> None:
         """Record a message that is lost on the way."""
+
+    def fault(self, t: int, actor: str, fault: str, act: str) -> None:
+        """Record that a fault does something to an actor."""
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
         """Record that a turn did not commit, and take its events back."""

@@ -11,6 +11,7 @@ from logs.record import (
     DropRecord,
     EndRecord,
     EventRecord,
+    FaultRecord,
     HeaderRecord,
     LateRecord,
     MessageRecord,
@@ -141,6 +142,11 @@ class SectionWriter:
         """Record a message that is lost on the way."""
         self._count = n = self._count + 1
         self._records.append(DropRecord(n, t, envelope.source, envelope.cause, fault, envelope))
+
+    def fault(self, t: int, actor: str, fault: str, act: str) -> None:
+        """Record that a fault does something to an actor."""
+        self._count = n = self._count + 1
+        self._records.append(FaultRecord(n, t, actor, 0, fault, act))
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
         """Record that a turn did not commit, and take its events back."""

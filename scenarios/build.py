@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from actors.actor import Place, Session, Step
 from actors.errors import LimitReachedError, WouldSleepForeverError
@@ -17,14 +17,17 @@ from actors.messages import Message
 from actors.simulator import Simulator
 from actors.text import slug_of
 from scenarios.cast import make_actor
-from scenarios.matchers import Matcher
+from scenarios.matchers import Matcher, parse_matcher
 from scenarios.metrics import Column, Metric, Taps, make_metric
 from scenarios.problems import listed
 from scenarios.spec import Cast, LinkTable, Scenario
 from transports.codec import Codec
-from transports.faults.drop import DropJudge
+from transports.faults.fault import Fault, LinkFault, LinkWorking, Working, World
 from transports.memory import Link
 from transports.units import Duration, parse_duration
+
+if TYPE_CHECKING:
+    from scenarios.judging import Judging
 
 WAITS_SHOWN = 5  # of what a replication waits for; a hundred agents would fill the screen
 
@@ -33,6 +36,7 @@ class CellRun:
     """One cell, built: run its replications one after another.
 
     `coded` sends every message as bytes through the codec; `twin()` builds the same cell anew.
+    `world` makes another host than the simulator, for a seed and a label.
     """
 
     def __init__(
@@ -44,17 +48,23 @@ class CellRun:
         commit_hook: CommitHook | None = None,
         *,
         coded: bool = False,
+        world: Callable[[int, str], Simulator] | None = None,
     ) -> None:
         self.scenario = scenario
+        self._folder = folder
         self.twin = partial(CellRun, scenario, seed, label, folder)
-        self.simulator = simulator(seed, label, commit_hook)
+        if world is not None:
+            self.simulator = world(seed, label)
+        else:
+            guarded = any(fault.needs_world for fault in scenario.faults)
+            self.simulator = simulator(seed, label, commit_hook, guarded=guarded)
         places = places_of(scenario)
         for one in scenario.cast:
             if one.kind == "owner" and one.use is None and not places[one.name].steps:
                 continue  # it would only make every replication longer
             heard = one.kind in ("server", "engine")  # metrics don't believe the others' own words
             self.simulator.add(one.name, make_actor(one, places[one.name], folder), heard)
-        self.faults = [DropJudge(fault) for fault in scenario.faults]
+        self.faults = [_at_work(fault) for fault in scenario.faults]
         self._codec = Codec(self._messages()) if coded else None
         self.simulator.connect(self._link)
         agents = tuple(one.name for one in scenario.cast if one.kind == "agent")
@@ -67,6 +77,9 @@ class CellRun:
             self.simulator.on_begin.append(metric.begin)
         _Ending(scenario, self.simulator, taps)
         taps.install()
+        # Only a guarded simulator can kill; what needs that is only put into one.
+        for fault in self.faults:
+            fault.attach(cast(World, self.simulator), tuple(self.simulator.contexts))
         if self.faults:
             self.simulator.on_begin.append(self._start_faults)
 
@@ -84,7 +97,7 @@ class CellRun:
         judges = [
             judge
             for judge, fault in zip(self.faults, self.scenario.faults, strict=True)
-            if fault.acts_on(source, target)
+            if isinstance(judge, LinkWorking) and fault.acts_on(source, target)
         ]
         if latency is None and not judges and self._codec is None:
             return None
@@ -102,15 +115,45 @@ class CellRun:
         simulator, purpose = self.simulator, f"link/{source}/{target}"
         return lambda: int(draw(simulator.link_stream(purpose)))
 
+    @property
+    def healed_us(self) -> int | None:
+        """When the replication's last fault had healed, None if one may still act."""
+        times = [fault.healed_us for fault in self.faults]
+        return None if None in times else max((time or 0 for time in times), default=0)
+
+    def judging(self) -> Judging | None:
+        """Return the checks that the scenario asks for at work, None if it asks for none.
+
+        ForeignActorError if a user's own can't be used.
+        """
+        wanted, faults = self.scenario.run.check, bool(self.scenario.faults)
+        if wanted == "none" or (wanted == "auto" and not faults):
+            return None
+        from scenarios.judging import Judging, checks_of  # noqa: PLC0415  what few runs need
+
+        checks = checks_of(wanted, self._folder, faults=faults)
+        return Judging(self, checks) if checks else None
+
     def _start_faults(self) -> None:
-        for judge in self.faults:
-            judge.start(self.simulator.stream(f"fault/{judge.name}").random)
+        for fault in self.faults:
+            fault.start(self.simulator.stream(f"fault/{fault.name}"))
 
     def collect(self, columns: dict[str, Column], before: int) -> None:
         """Add the rows of the replication that has just ended; `before` were added already."""
         rows = [(columns[name], metric.rows()) for name, metric in self.metrics.items()]
         for column, values in rows:  # all or nothing: `rows` may raise MetricError
             column.add(values, before)
+
+
+def _at_work(fault: Fault) -> Working:
+    """Return what acts for a fault; the fields of its message are filtered as a metric's are."""
+    working = fault.at_work()
+    if isinstance(fault, LinkFault) and isinstance(working, LinkWorking) and fault.message:
+        matcher = parse_matcher(fault.message)
+        if matcher.filters:
+            kind = matcher.message
+            working.accepts = lambda body: type(body) is kind and matcher.accepts(body)
+    return working
 
 
 def session_id(name: str) -> str:

@@ -60,7 +60,7 @@ def actor_class(kind: Kind, use: str | None, folder: Path) -> type[Any]:
     if use is None or use == BUILT_IN_USE:
         return BUILT_IN[kind]
     path, name = foreign_path(use, folder)
-    module = _load(path)
+    module = load_file(path)
     candidate = getattr(module, name, None)
     if not inspect.isclass(candidate):
         classes = [
@@ -155,7 +155,7 @@ def _check(kind: Kind, name: str, candidate: type[Any]) -> None:
         )
 
 
-def _load(path: Path) -> ModuleType:
+def load_file(path: Path) -> ModuleType:
     """Import a user's file under a name of its own, once for each content.
 
     It is compiled here, since Python's own loader may take an older version from its cache, and

@@ -21,7 +21,7 @@ from scenarios.cast import (
     make_actor,
 )
 from scenarios.decode import Decoder, fields_of
-from scenarios.matchers import MESSAGES, MetricError
+from scenarios.matchers import MESSAGES, MetricError, parse_matcher
 from scenarios.metrics import make_metric
 from scenarios.places import Keys
 from scenarios.problems import listed, quote, suggest
@@ -43,6 +43,7 @@ from scenarios.spec import (
     TopTable,
     WorkloadTable,
 )
+from transports.faults.fault import Fault, LinkFault
 from transports.units import Duration, parse_duration
 
 SECTIONS = (
@@ -138,6 +139,7 @@ class CellLoader:
             metrics=metrics,
         )
         self.try_foreign(scenario, roles)
+        self.try_checks(run)
         return None if self.decoder.problems else scenario
 
     def part(self, name: Hashable, decode: Callable[[], Any], *sections: str) -> Any:
@@ -398,13 +400,39 @@ class CellLoader:
             fault = self.decoder.struct(path, data, FAULTS[kind], ignore=["kind"])
             if fault is None:
                 continue
-            if fault.message is not None and fault.message not in MESSAGES:
-                self.references.unknown((*path, "message"), "message", fault.message, MESSAGES)
+            self.check_fault(path, fault)
             name = fault.name or f"{kind}-{number}"
             if name in seen:
                 self.decoder.problem((*path, "name"), f"two faults are called {quote(name)}")
             seen.add(name)
             yield path, msgspec.structs.replace(fault, name=name)
+
+    def try_checks(self, run: RunTable) -> None:
+        """Report checks that there are not."""
+        if run.check in ("auto", "all", "none"):
+            return
+        from scenarios.judging import checks_of  # noqa: PLC0415  what few files need
+
+        try:
+            checks_of(run.check, self.folder, faults=False)
+        except ForeignActorError as error:
+            self.decoder.problem(("run", "check"), str(error), cure=error.cure)
+
+    def check_fault(self, path: Keys, fault: Fault) -> None:
+        """Report a fault's message or event that there is not."""
+        if fault.on is not None and fault.on not in EVENTS:
+            self.references.unknown((*path, "on"), "event", fault.on, EVENTS)
+        if not isinstance(fault, LinkFault) or fault.message is None:
+            return
+        if "[" not in fault.message and fault.message not in MESSAGES:
+            self.references.unknown((*path, "message"), "message", fault.message, MESSAGES)
+            return
+        try:
+            if parse_matcher(fault.message).message is None:
+                message = f"{quote(fault.message)} is an event, and no message"
+                self.decoder.problem((*path, "message"), message)
+        except MetricError as error:
+            self.decoder.problem((*path, "message"), str(error), cure=error.cure)
 
     def metrics(self) -> dict[str, MetricTable]:
         """Decode [metrics.*] and try to make each."""

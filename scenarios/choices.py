@@ -5,3 +5,5 @@ from typing import Literal
 Color = Literal["auto", "always", "never"]
 Format = Literal["text", "json", "junit", "csv", "md", "github"]
 Logs = Literal["none", "failed", "all"]
+Driver = Literal["sim", "trio"]
+Transport = Literal["memory", "tcp", "unix"]

@@ -21,6 +21,8 @@ COMMANDS = {
     "run": "Run scenario files, folders of them, or shipped ones: FILE, DIR, @NAME.",
     "check": "Check a scenario file; --plan shows what it would do.",
     "new": "Write a starter scenario or actor.",
+    "proxy": "Break TCP connections: a fault proxy in front of any service.",
+    "explore": "Try random fault plans until a check does not hold.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
     "schema": "Print the JSON Schema of scenario files, for editors.",
 }

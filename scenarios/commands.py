@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from scenarios.choices import Format
+from scenarios.choices import Color, Format
 from scenarios.flags import CellFlags, RunFlags, flag, switch
 
 if TYPE_CHECKING:
@@ -36,11 +36,10 @@ def run(
     flags: Annotated[RunFlags, Flat] = NO_FLAGS,
 ) -> int:
     """Run scenarios and judge them: results on stdout and in a folder, all else on stderr."""
-    from scenarios.request import options_of, refuse_unbuilt, refuse_with_resume
+    from scenarios.request import options_of, refuse_with_resume
     from scenarios.terminal import set_color
 
     set_color(flags.color)
-    refuse_unbuilt(flags.driver, flags.transport)
     if flags.resume is not None:
         refuse_with_resume([*(["a scenario"] if targets else []), *flags.fixed_by_a_run()])
     results = execute(targets or [], options_of(targets, flags), flags)
@@ -140,6 +139,50 @@ def _check(one: Plan, options: Options, plan: bool) -> Exit:
     if seen.pilot.troubles:
         out.failures(Results([seen.pilot], None))
     return seen.pilot.exit if seen.pilot.troubles else Exit.OK
+
+
+def explore(
+    targets: Annotated[list[str], Files],
+    /,
+    *,
+    budget: Annotated[str, flag("The real time for each scenario.")] = "60s",
+    plans: Annotated[
+        int | None, flag("So many plans for each scenario, instead of a time.", "--plans", "-n")
+    ] = None,
+    seed: Annotated[int, flag("The seed of the plans.")] = 1,
+    jobs: Annotated[
+        int | None, flag("How many processes; by default one a core.", "--jobs", "-j")
+    ] = None,
+    out: Annotated[
+        Path, flag("The folder for the scenario files that show what was found.")
+    ] = Path("explored"),
+    color: Annotated[
+        Color, flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")
+    ] = "auto",
+) -> int:
+    """Try random fault plans, one a replication, until a check does not hold: exit 1 if one did."""
+    from scenarios.explore_report import explore_all
+    from scenarios.request import explore_limits
+    from scenarios.terminal import set_color
+
+    set_color(color)
+    limits = explore_limits(targets, budget, plans, seed, jobs)
+    return explore_all(targets, limits, out, text())
+
+
+def proxy(
+    file: Annotated[Path | None, flag("Faults, as scenario files have them; may be one.")] = None,
+    /,
+    *,
+    listen: Annotated[str | None, flag("Where clients connect, HOST:PORT.")] = None,
+    upstream: Annotated[str | None, flag("The service behind it, HOST:PORT.")] = None,
+    control: Annotated[str | None, flag("Where the HTTP API listens, HOST:PORT.")] = None,
+    seed: Annotated[int | None, flag("The number that all chance comes from.")] = None,
+) -> int:
+    """Stand in front of a TCP service and break its connections, until Ctrl-C."""
+    from scenarios.proxy import load_proxy, run_proxy
+
+    return run_proxy(load_proxy(file, listen=listen, upstream=upstream, control=control, seed=seed))
 
 
 def names(

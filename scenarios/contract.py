@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from actors.actor import Commit
 from actors.errors import ActorFailedError, SimulationError
-from actors.guarded import Commit
 from actors.simulator import ActorContext
 from actors.stores.memory import Undo
 from scenarios.build import CellRun

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from scenarios.choices import Color, Format, Logs
+from scenarios.choices import Color, Driver, Format, Logs, Transport
 
 
 def flag(meaning: str, *names: str) -> Parameter:
@@ -57,8 +57,17 @@ class RunFlags(CellFlags):
     executor: Annotated[
         str | None, flag("module:factory of a concurrent.futures.Executor to run on instead.")
     ] = None
-    driver: Annotated[str, flag("What drives the actors: sim, under a virtual clock.")] = "sim"
-    transport: Annotated[str, flag("What carries the messages: memory.")] = "memory"
+    driver: Annotated[
+        Driver | None,
+        flag("What drives the actors: sim, under a virtual clock; trio, as real tasks, as any "
+             "--transport but memory asks for by itself."),
+    ] = None  # fmt: skip
+    transport: Annotated[
+        Transport, flag("What carries the messages: memory; tcp and unix, real sockets here.")
+    ] = "memory"
+    speed: Annotated[
+        float, flag("Over sockets, how many seconds of the scenario pass in one of the clock's.")
+    ] = 20.0
     patience: Annotated[
         str,
         flag("The real time that one instant of scenario time may take before it is stuck."),
@@ -96,5 +105,7 @@ class RunFlags(CellFlags):
             "--set": self.set,
             "--out": self.out,
             "--logs": None if self.logs == "none" else self.logs,
+            "--driver": self.driver,
+            "--transport": None if self.transport == "memory" else self.transport,
         }
         return [name for name, value in given.items() if value is not None]

@@ -81,6 +81,13 @@ def _cases(one: ScenarioResult) -> Iterator[tuple[str, str, str]]:
         cell = f" [{judgement.cell}]" if judgement.cell else ""
         text = f"{judgement.detail}\nreproduce: {again(one.plan, judgement.cell)}"
         yield f"{expect.expectation.text}{cell}", kinds[judgement.verdict], text
+    for result, found in one.found:
+        label = result.cell.label
+        command = again(one.plan, label, found.replication)
+        text = f"{found.words(result.replications)}\nreproduce: {command}"
+        yield found.check + (f" [{label}]" if label else ""), "failure", text
+    for label, reason in one.quiet.items():
+        yield "faults fired" + (f" [{label}]" if label else ""), "skipped", reason
     for result, trouble in one.troubles:
         label = result.cell.label
         name = f"replication {trouble.replication}" + (f" [{label}]" if label else "")
@@ -119,6 +126,13 @@ def _md_failures(one: ScenarioResult) -> Iterator[str]:
     for result, trouble in one.troubles:
         yield f"- **{trouble.kind}** {one.name}: {_md(trouble.sentence)}"
         yield f"  `{again(one.plan, result.cell.label, trouble.replication)}`"
+    for result, found in one.found:
+        words = f"{found.check}: {found.words(result.replications)}"
+        yield f"- **violated** {one.name}: {_md(words)}"
+        yield f"  `{again(one.plan, result.cell.label, found.replication)}`"
+    for label, reason in one.quiet.items():
+        where = f" [{label}]" if label else ""
+        yield f"- **inconclusive** {one.name}{where}: {_md(reason)}"
     for expect, judgement in one.judgements:
         if judgement.verdict != "pass":
             cell = short_cells(one, judgement.cell)
@@ -150,6 +164,13 @@ def github_text(results: Results) -> str:
                 text = f"{expect.expectation.text}{cell}: {judgement.verdict}: {judgement.detail}"
                 command = again(one.plan, judgement.cell)
                 lines.append(f"::{level} file={file}::{_data(f'{text}{NEXT}{command}')}")
+        for cell_result, found in one.found:
+            label = cell_result.cell.label
+            text = f"{found.check} [{label}]: {found.words(cell_result.replications)}"
+            command = again(one.plan, label, found.replication)
+            lines.append(f"::error file={file}::{_data(f'{text}{NEXT}{command}')}")
+        for label, reason in one.quiet.items():
+            lines.append(f"::warning file={file}::{_data(f'[{label}] {reason}')}")
         for cell_result, trouble in one.troubles:
             label = cell_result.cell.label
             text = f"{trouble.kind} [{label}]: {trouble.sentence}"

@@ -43,6 +43,7 @@ class Plan:
         self.text = source.text
         self.data = data
         self.overrides = dict(overrides)
+        self.host: tuple[str, ...] = ()  # the flags of what it runs on, if not the simulator
         self.cells: tuple[Cell, ...] = ()
         self.scenarios: tuple[Scenario, ...] = ()
         self.tables: tuple[TableTable, ...] = ()

@@ -71,11 +71,14 @@ class LogFiles:
 def failed(scenario: ScenarioResult) -> Mapping[str, list[int]]:
     """Return the replications whose logs are kept, by their cell's label.
 
-    Those in trouble, and of each failed expectation the three that pull most to the wrong side.
+    Those in trouble, the first that violates a check, and of each failed expectation the three that
+    pull most to the wrong side.
     """
     wanted: dict[str, set[int]] = {}
     for cell, trouble in scenario.troubles:
         wanted.setdefault(cell.cell.label, set()).add(trouble.replication)
+    for cell, found in scenario.found:
+        wanted.setdefault(cell.cell.label, set()).add(found.replication)
     for expect, judgement in scenario.judgements:
         if judgement.verdict == "fail":
             for label, replications in _extremes(scenario, expect, judgement):

@@ -11,6 +11,7 @@ import msgspec
 from actors.config import describe
 from actors.events import EVENTS
 from scenarios.cast import BUILT_IN, config_class
+from scenarios.checks import CHECKS, sentence_of
 from scenarios.fields import (
     Key,
     fault_kind,
@@ -40,7 +41,7 @@ from transports.faults.fault import Fault
 WIDTH_COLUMNS: Final = 80
 NAME_COLUMNS: Final = 24  # a longer name has a line of its own
 
-Group = Literal["keys", "events", "messages", "faults", "results", "values"]
+Group = Literal["keys", "events", "messages", "faults", "checks", "results", "values"]
 
 ACTORS: Final[Mapping[str, str]] = {
     "server": "queues runs, hands out tickets, lets each run start once",
@@ -212,7 +213,7 @@ def _takes(kind: Any) -> str:
 
 
 def _said() -> Iterator[Section]:
-    """Events, messages and faults."""
+    """Events, messages, faults and checks."""
     yield Section(
         title="events",
         group="events",
@@ -238,6 +239,14 @@ def _said() -> Iterator[Section]:
         entries=tuple(
             Entry(name=name, meaning=_docstring(kind), fields=_own_keys(kind))
             for name, kind in FAULTS.items()
+        ),
+    )
+    yield Section(
+        title="checks",
+        group="checks",
+        meaning="for [run] check: what must hold in every replication",
+        entries=tuple(
+            Entry(name=name, meaning=sentence_of(check)) for name, check in CHECKS.items()
         ),
     )
 

@@ -81,7 +81,7 @@ class ExpectationItem(pytest.Item):
         assert isinstance(self.parent, ScenarioFile), "an expectation belongs to its file"
         one = self.parent.results().scenarios[0]
         wanted = None if self._index is None else one.plan.expects[self._index]
-        bad = list(_troubles(one)) or [
+        bad = [*_troubles(one), *_violations(one)] or [
             _words(one, judgement)
             for expect, judgement in one.judgements
             if expect is wanted and judgement.verdict != "pass"
@@ -98,6 +98,17 @@ class ExpectationItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, None, str]:
         """Return where the test is and how it is called."""
         return self.path, None, f"{self.path.name}: {self.name}"
+
+
+def _violations(one: ScenarioResult) -> Iterator[str]:
+    """Return what is told of each check that did not hold."""
+    from scenarios.reproduce import again
+
+    for cell, found in one.found:
+        label = cell.cell.label
+        where = f" [{label}]" if label else ""
+        yield f"violated: {found.check}{where}: {found.words(cell.replications)}"
+        yield f"reproduce: {again(one.plan, label, found.replication)}"
 
 
 def _troubles(one: ScenarioResult) -> Iterator[str]:

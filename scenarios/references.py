@@ -64,7 +64,9 @@ class References:
     def check_ways(self, ways: Iterable[tuple[Keys, Any]], actors: list[str]) -> None:
         """Report globs of links and faults that match no actor."""
         for path, way in ways:
-            for key, pattern in (("from", way.source), ("to", way.target)):
+            ends = (("from", way.source), ("to", way.target)) if hasattr(way, "source") else ()
+            whom = (("actor", way.actor),) if hasattr(way, "actor") else ()
+            for key, pattern in (*ends, *whom):
                 if not any(fnmatchcase(name, pattern) for name in actors):
                     self.unknown((*path, key), "actor", pattern, actors)
 

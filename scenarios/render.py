@@ -235,6 +235,13 @@ class Text:
                 for line in trouble.trace.splitlines():
                     self.line((f"  {line}", DIM))
                 self.again(again(one.plan, cell.cell.label, trouble.replication))
+            for cell, found in one.found:
+                bad += 1
+                where = f" [{cell.cell.label}]" if cell.cell.label else ""
+                at = f"replication {found.replication}"
+                self.line(("violated", STYLES["fail"]), f" {found.check} {one.name}{where}, {at}:")
+                self.line(f"  {found.words(cell.replications)}")
+                self.again(again(one.plan, cell.cell.label, found.replication))
             for cell_label, reason in one.quiet.items():
                 bad += 1
                 where = f" [{cell_label}]" if cell_label else ""
@@ -268,6 +275,9 @@ class Text:
         what = [f"{', '.join(counts)} of {plural(len(verdicts), 'expectation')}"]
         if not verdicts:
             what = ["no expectation judged"]
+        violated = sum(len(one.found) for one in results.scenarios)
+        if violated:
+            what.insert(0, f"{plural(violated, 'check')} violated")
         troubles = sum(len(one.troubles) for one in results.scenarios)
         if troubles:
             what.insert(0, f"{plural(troubles, 'scenario')} in trouble")

@@ -24,7 +24,7 @@ def flags_of(plan: Plan) -> tuple[str, ...]:
             if parse_override(text).value != value:  # text that looks like something else
                 text = f"{key}={msgspec.json.encode(value).decode()}"
             words += ["--set", text]
-    return tuple(words)
+    return (*words, *plan.host)
 
 
 def command(

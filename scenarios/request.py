@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from scenarios.choices import Driver
 from scenarios.flags import CellFlags, RunFlags
 from scenarios.overrides import Override, parse_override
 from scenarios.problems import Problem, ScenarioError, listed
 from scenarios.runner import Options
 from transports.units import parse_duration
-
-SIM, MEMORY = "sim", "memory"
 
 
 def options_of(targets: Sequence[str] | None, flags: CellFlags) -> Options:
@@ -44,6 +44,7 @@ def options_of(targets: Sequence[str] | None, flags: CellFlags) -> Options:
     else:
         if not patience_s:
             problems.append(_problem("--patience", "must be above 0s"))
+    driver = _driver(run, problems)
     if problems:
         raise ScenarioError(problems)
     return Options(
@@ -57,21 +58,55 @@ def options_of(targets: Sequence[str] | None, flags: CellFlags) -> Options:
         executor=run.executor,
         logs=run.logs,
         patience_s=patience_s,
+        driver=driver,
+        transport=run.transport,
+        speed=run.speed,
     )
 
 
-def refuse_unbuilt(driver: str, transport: str) -> None:
-    """Refuse what there will be, and what there won't."""
-    problems = []
-    if driver != SIM:
-        words = f'"{driver}" is not available: scenarios run on the simulator so far'
-        problems.append(_problem("--driver", words, f"leave it out, or write --driver {SIM}"))
-    if transport != MEMORY:
-        words = f'"{transport}" is not available: messages travel in memory so far'
-        cure = f"leave it out, or write --transport {MEMORY}"
-        problems.append(_problem("--transport", words, cure))
+def _driver(run: RunFlags, problems: list[Problem]) -> Driver:
+    """Return what drives the actors, adding what is wrong with it to the problems."""
+    if not 0 < run.speed < float("inf"):
+        problems.append(_problem("--speed", f"must be above 0, not {run.speed:g}"))
+    driver = run.driver or ("sim" if run.transport == "memory" else "trio")
+    if driver == "sim" and run.transport != "memory":
+        words = f"the simulator has no sockets, so --transport {run.transport} needs another driver"
+        problems.append(_problem("--driver", words, "leave --driver out, or write --driver trio"))
+    return driver
+
+
+class ExploreLimits(NamedTuple):
+    """How long an exploration may go on, from which seed, on how many processes."""
+
+    budget_s: float
+    plans: int | None
+    seed: int
+    jobs: int
+
+
+def explore_limits(
+    targets: Sequence[str], budget: str, plans: int | None, seed: int, jobs: int | None
+) -> ExploreLimits:
+    """Return what flags of `explore` mean; ScenarioError with everything wrong about them."""
+    problems = [
+        _problem(flag, f"must be at least {least}, not {given}")
+        for flag, given, least in (("--plans", plans, 1), ("--seed", seed, 0), ("--jobs", jobs, 1))
+        if given is not None and given < least
+    ]
+    budget_s = 0.0
+    try:
+        budget_s = parse_duration(budget) / 1e6
+    except ValueError as error:
+        problems.append(_problem("--budget", str(error)))
+    else:
+        if not budget_s:
+            problems.append(_problem("--budget", "must be above 0s"))
+    if not targets:
+        cure = "pullcord explore @ablation"
+        problems.append(_problem("pullcord explore", "which scenario?", cure))
     if problems:
         raise ScenarioError(problems)
+    return ExploreLimits(budget_s, plans, seed, jobs or 0)
 
 
 def refuse_with_resume(given: Sequence[str]) -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from scenarios.judge import Judgement, judge
 from scenarios.load import Expect, Plan
 from scenarios.reproduce import again
 from scenarios.stats import Sample, value
-from scenarios.work import Rows, Trouble, packed, unpacked
+from scenarios.work import Found, Rows, Trouble, packed, unpacked
 
 
 class Exit(IntEnum):
@@ -69,6 +70,7 @@ class CellResult:
         self._counts: dict[str, array[int] | None] = dict.fromkeys(self.scenario.metrics)
         self._fired = {fault.name: array("I") for fault in self.scenario.faults}
         self._waiting: dict[int, Rows] = {}
+        self.found: dict[str, Found] = {}  # the checks that did not hold
 
     def add(self, rows: Rows) -> None:
         """Add a range's rows; they are joined in the order of replications."""
@@ -96,6 +98,11 @@ class CellResult:
             self._values[name].extend(unpacked("d", values))
         for name, fired in rows.fired.items():
             self._fired[name].extend(unpacked("I", fired))
+        for found in rows.found:
+            known = self.found.get(found.check)
+            self.found[found.check] = (
+                found if known is None else replace(known, count=known.count + found.count)
+            )
         self.replications += size
 
     @cached_property
@@ -143,6 +150,11 @@ class ScenarioResult:
     def troubles(self) -> list[tuple[CellResult, Trouble]]:
         """Every replication that did not reach its end."""
         return [(cell, cell.trouble) for cell in self.cells if cell.trouble is not None]
+
+    @property
+    def found(self) -> list[tuple[CellResult, Found]]:
+        """Every check that did not hold in some replication of a cell."""
+        return [(cell, found) for cell in self.cells for found in cell.found.values()]
 
     @cached_property
     def judgements(self) -> list[tuple[Expect, Judgement]]:
@@ -218,6 +230,7 @@ class ScenarioResult:
     def exit(self) -> Exit:
         """The scenario's exit code."""
         codes = [exit_of(trouble) for _, trouble in self.troubles]
+        codes += [Exit.FAILED] * bool(self.found)
         for _, judgement in self.judgements:
             codes.append(_VERDICT_EXITS[judgement.verdict])
         if self.quiet:
@@ -314,6 +327,13 @@ def _summary(one: ScenarioResult) -> dict[str, Any]:
             | _again(one, judgement.cell, wanted=judgement.verdict != "pass")
             for expect, judgement in one.judgements
         ],
+        "violations": [
+            {"cell": result.cell.label}
+            | msgspec.to_builtins(found)
+            | {"reproduce": again(one.plan, result.cell.label, found.replication)}
+            for result, found in one.found
+        ],
+        "quiet": one.quiet,
         "troubles": [
             {"cell": result.cell.label}
             | msgspec.to_builtins(trouble)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -64,6 +64,10 @@ def load_plans(paths: Sequence[str], options: Options) -> list[Plan]:
             plans.append(load_plan(file, options.all_overrides()))
         except ScenarioError as error:
             problems.extend(one for one in error.problems if one not in problems)
+    if options.driver != "sim":
+        for plan in plans:
+            plan.host = _host_flags(options)
+        problems += [problem for plan in plans for problem in _not_on_trio(plan)]
     if problems:
         raise ScenarioError(problems)
     seen: dict[str, str] = {}
@@ -78,6 +82,22 @@ def load_plans(paths: Sequence[str], options: Options) -> list[Plan]:
     if not any(chosen_cells(plan, options) for plan in plans):
         raise _no_cell(plans, options)
     return plans
+
+
+def _host_flags(options: Options) -> tuple[str, ...]:
+    """Return the flags that choose a run's host again."""
+    if options.transport == "memory":
+        return ("--driver", options.driver)
+    return ("--transport", options.transport, "--speed", f"{options.speed:g}")
+
+
+def _not_on_trio(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each fault that only the simulator can do."""
+    for name in dict.fromkeys(
+        fault.name for scenario in plan.scenarios for fault in scenario.faults if fault.sim_only
+    ):
+        words = f"the fault {name} acts on commits, which only the simulator can let fail"
+        yield Problem(path=plan.path, message=words, cure="leave --driver and --transport out")
 
 
 def _no_cell(plans: list[Plan], options: Options) -> ScenarioError:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from scenarios import work
-from scenarios.choices import Logs
+from scenarios.choices import Driver, Logs, Transport
 from scenarios.executors import cores, named, processes
 from scenarios.folder import Entry, Folder
 from scenarios.load import Plan, cell_data
@@ -52,6 +52,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     logs: Logs = "none"
     pilot: int | None = None
     patience_s: float = PATIENCE_S
+    driver: Driver = "sim"
+    transport: Transport = "memory"
+    speed: float = 20.0
 
     def all_overrides(self) -> tuple[Override, ...]:
         """Return what is set, --seed and --replications among it."""
@@ -61,6 +64,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         if self.replications is not None:
             extra.append(Override("run.replications", self.replications))
         return (*self.overrides, *extra)
+
+
+NO_OPTIONS = Options()
 
 
 def chosen_cells(plan: Plan, options: Options) -> list[int]:
@@ -114,7 +120,7 @@ class Runner:
             key = number, index
             cells.append(CellResult(plan, index, first))
             self.cells[key] = cells[-1]
-            self.cell_jobs[key] = _job(plan, index)
+            self.cell_jobs[key] = job_of(plan, index, self.options)
             self.schedule.add(key, first, last)
             self.unfinished[number] = self.unfinished.get(number, 0) + last - first
         single = self.options.replication is not None and plan.run.replications > 1
@@ -293,7 +299,8 @@ class Runner:
                     logs.write(path, job, replications, self.options.patience_s)
 
 
-def _job(plan: Plan, index: int) -> CellJob:
+def job_of(plan: Plan, index: int, options: Options = NO_OPTIONS) -> CellJob:
+    """Return what a worker must know of a cell."""
     cell, scenario = plan.cells[index], plan.scenarios[index]
     job = CellJob(
         data=msgspec.json.encode(cell_data(plan.data, cell)),
@@ -304,6 +311,9 @@ def _job(plan: Plan, index: int) -> CellJob:
         path=shown(plan.path),
         options=flags_of(plan),
         foreign=bool(plan.foreign),
+        driver=options.driver,
+        transport=options.transport,
+        speed=options.speed,
     )
     work.known[job] = scenario
     return job

@@ -7,7 +7,19 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from actors.chance import Durations
+from transports.faults.crash import Crash
+from transports.faults.delay import Delay
+from transports.faults.disk_full import DiskFull
 from transports.faults.drop import Drop
+from transports.faults.duplicate import Duplicate
+from transports.faults.failed_write import FailedWrite
+from transports.faults.fault import Fault
+from transports.faults.hold import Hold
+from transports.faults.kill import Kill
+from transports.faults.partition import Partition
+from transports.faults.pause import Pause
+from transports.faults.reorder import Reorder
+from transports.faults.suspend import Suspend
 from transports.units import Duration, parse_duration
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
@@ -31,7 +43,7 @@ class RunTable(msgspec.Struct, frozen=True, kw_only=True):
 
     `until` is "done" (every agent and owner has finished), an event (so many runs have had it as
     the agents' tables ask for), or a time; of a list, all. `limit` is the scenario time after which
-    a replication counts as stuck.
+    a replication counts as stuck. `check` names what must hold in every replication.
     """
 
     seed: Annotated[
@@ -50,6 +62,13 @@ class RunTable(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[Duration, "scenario time after which a replication counts as stuck"] = (
         parse_duration("30d")
     )
+    check: Annotated[
+        str | tuple[str, ...],
+        'what must hold: "all", "none", checks, file.py:function; "auto": all if faults are there',
+    ] = "auto"
+    converge: Annotated[
+        Duration | None, "how long everything may take to end after the last fault has healed"
+    ] = None
 
 
 class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,7 +226,20 @@ PROFILES: dict[str, dict[Kind, dict[str, Any]]] = {
     },
 }
 
-FAULTS: dict[str, type[Drop]] = {"drop": Drop}
+FAULTS: dict[str, type[Fault]] = {
+    "drop": Drop,
+    "delay": Delay,
+    "duplicate": Duplicate,
+    "partition": Partition,
+    "crash": Crash,
+    "kill": Kill,
+    "suspend": Suspend,
+    "disk_full": DiskFull,
+    "failed_write": FailedWrite,
+    "reorder": Reorder,
+    "hold": Hold,
+    "pause": Pause,
+}
 
 
 class Cast(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,5 +261,5 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     sessions: tuple[SessionTable, ...]
     steps: tuple[StepTable, ...]
     links: tuple[LinkTable, ...]
-    faults: tuple[Drop, ...]
+    faults: tuple[Fault, ...]
     metrics: dict[str, MetricTable]

@@ -72,13 +72,16 @@ class _Look:
             self._turns.clear()
             return
         self._still_s += passed_s
-        self._see(frame)
+        acts = self._see(frame)
         sent = simulator.serial - self._serial
         if self._still_s >= self.patience_s or sent > MESSAGES_LIMIT:
-            raise Stop
+            halt = None if acts else getattr(simulator, "halt", None)
+            if halt is None:
+                raise Stop
+            halt(Stop())  # trio's scheduler can't go on after what is raised in it
 
-    def _see(self, frame: FrameType | None) -> None:
-        """Take note of whose turn it is."""
+    def _see(self, frame: FrameType | None) -> bool:
+        """Take note of whose turn it is; return whether it is anybody's."""
         frames = []
         while frame is not None:
             frames.append(frame)
@@ -87,6 +90,7 @@ class _Look:
         if turn:
             self._turns[turn] = None
             self._line = line
+        return bool(turn)
 
     def error(self) -> StuckError:
         """Return the error that says what went on at that instant."""

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from traceback import StackSummary, TracebackException, walk_tb
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -34,6 +34,7 @@ from logs.write import SectionWriter, UnwritableError
 from scenarios.build import CellRun
 from scenarios.cast import ForeignActorError
 from scenarios.cell import CellLoader
+from scenarios.choices import Driver, Transport
 from scenarios.decode import Decoder
 from scenarios.matchers import MetricError
 from scenarios.metrics import Column
@@ -43,6 +44,9 @@ from scenarios.spec import Scenario
 from scenarios.watchdog import PATIENCE_S, Stop, StuckError, acting, is_ours, watchdog
 from transports.codec import FrameError
 from transports.version import VERSION
+
+if TYPE_CHECKING:
+    from scenarios.judging import Judging
 
 BUILT_LIMIT = 8  # cells that a worker keeps built: it goes through them one after another
 LOG_BUFFER_BYTES = 1 << 20
@@ -63,6 +67,9 @@ class CellJob(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     options: tuple[str, ...] = ()
     foreign: bool = False
+    driver: Driver = "sim"
+    transport: Transport = "memory"
+    speed: float = 20.0
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,11 +100,28 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     trace: str = ""
 
 
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that did not hold in `count` replications; what was seen in the first of them."""
+
+    check: str
+    replication: int
+    sentence: str
+    records: tuple[int, ...] = ()
+    count: int = 1
+
+    def words(self, replications: int) -> str:
+        """Return what was found, of so many replications, in one line."""
+        times = f" (in {self.count} of {replications} replications)" if replications > 1 else ""
+        where = f" [records {', '.join(map(str, self.records))}]" if self.records else ""
+        return f"{self.sentence}{where}{times}"
+
+
 class Rows(msgspec.Struct, frozen=True, kw_only=True):
     """What a range gives: replications `first` to `last`, and the trouble that ended it.
 
     `values` has each metric's rows as little-endian doubles; `counts` the rows a replication as
-    unsigned 32-bit integers, None for one each; `fired` likewise each fault's firings.
+    unsigned 32-bit integers, None for one each; `fired` likewise each fault's firings. `found` has
+    each check that did not hold.
     """
 
     first: int
@@ -107,6 +131,7 @@ class Rows(msgspec.Struct, frozen=True, kw_only=True):
     fired: dict[str, bytes]
     seconds: float
     trouble: Trouble | None = None
+    found: tuple[Found, ...] = ()
 
 
 class NotDeterministicError(Exception):
@@ -138,6 +163,16 @@ def unpacked(kind: str, data: bytes) -> array[Any]:
 
 def build(job: CellJob) -> CellRun:
     """Return a cell, decoded and built; ForeignActorError if a user's actor can't be made."""
+    scenario, world = scenario_of(job), None
+    if job.driver != "sim":
+        from scenarios.drivers import trio_world  # noqa: PLC0415  the simulator needs no trio
+
+        world = trio_world(scenario, job.transport, job.speed)
+    return CellRun(scenario, job.seed, job.label, Path(job.folder), world=world)
+
+
+def scenario_of(job: CellJob) -> Scenario:
+    """Return a cell's scenario, decoded unless that was done before the workers were forked."""
     scenario = known.get(job)
     if scenario is None:
         data = msgspec.json.decode(job.data)
@@ -145,7 +180,7 @@ def build(job: CellJob) -> CellRun:
         scenario = CellLoader(decoder, data, Path(job.folder)).load()
         decoder.finish()
         assert scenario is not None, "the plan was checked before its cells were sent out"
-    return CellRun(scenario, job.seed, job.label, Path(job.folder))
+    return scenario
 
 
 class _Built(threading.local):
@@ -175,6 +210,7 @@ def run_range(job: CellJob, work: Range) -> Rows:
         )
     columns = {name: Column() for name in cell.metrics}
     fired = {fault.name: array("I") for fault in cell.faults}
+    judging = cell.judging()
     trouble = None
     done = 0
     # What an actor prints must not stand among the results.
@@ -182,10 +218,12 @@ def run_range(job: CellJob, work: Range) -> Rows:
         try:
             with watchdog(cell.simulator, work.patience_s):
                 for replication in range(work.first, work.last):
-                    run_one(job, cell, replication, out)
-                    if work.check and not done:
+                    run_one(job, cell, replication, out, judging)
+                    if work.check and not done and job.driver == "sim":
                         check_determinism(cell, replication)
                     cell.collect(columns, done)
+                    if judging is not None:
+                        judging.judge(replication)
                     for fault in cell.faults:
                         fired[fault.name].append(fault.fired)
                     done += 1
@@ -201,6 +239,7 @@ def run_range(job: CellJob, work: Range) -> Rows:
         fired={name: packed(counts) for name, counts in fired.items()},
         seconds=time.perf_counter() - begun,
         trouble=trouble,
+        found=() if judging is None else judging.take(),
     )
 
 
@@ -208,12 +247,18 @@ def _packed_counts(column: Column) -> bytes | None:
     return None if column.counts is None else packed(array("I", column.counts))
 
 
-def run_one(job: CellJob, cell: CellRun, replication: int, out: BinaryIO | None) -> None:
-    """Run one replication, with its log if there is a file for it."""
+def run_one(
+    job: CellJob,
+    cell: CellRun,
+    replication: int,
+    out: BinaryIO | None,
+    judging: Judging | None = None,
+) -> None:
+    """Run one replication, with its log if there is a file for it; its history for the checks."""
     if out is None:
-        cell.simulator.run(replication)
+        cell.simulator.run(replication, None if judging is None else judging.recorder())
         return
-    writer = SectionWriter(out)
+    writer = SectionWriter(out) if judging is None else judging.writer(out)
     writer.begin(header(job, replication))
     outcome = "interrupted"
     try:
@@ -347,6 +392,7 @@ def trouble_of(error: BaseException, replication: int, cell: CellRun | None = No
         trace = user_trace(cause)
     if isinstance(error, ActorFailedError):
         guilty = error.actor in foreign
+    guilty = getattr(error, "foreign", guilty)  # a user's own check
     if isinstance(error, MetricError | ForeignActorError) and error.cure:
         sentence = f"{error}; {error.cure}"
     return Trouble(

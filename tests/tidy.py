@@ -33,7 +33,8 @@ CHANCE = frozenset(("random", "secrets", "uuid"))
 MACHINE = frozenset(("os", "pathlib", "socket", "sqlite3"))
 BANNED_IN_PURE = CLOCKS_AND_TASKS | CHANCE | MACHINE
 # Modules of actors/ that drive actors or talk to the world, and so are not pure.
-NOT_PURE = ("actors/stores/", "actors/simulator.py")
+HOSTS = ("host", "mailbox", "network", "simulator", "supervisor", "world")
+NOT_PURE = ("actors/stores/", *(f"actors/{name}.py" for name in HOSTS))
 
 # The brackets keep this line from complaining about itself.
 UNFINISHED = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b")
@@ -60,7 +61,7 @@ def is_skipped(folders: tuple[str, ...]) -> bool:
 
 def is_users(path: str) -> bool:
     """Whether a file is code as users write it, a starter or an example, and no module of ours."""
-    return not {"templates", "examples"}.isdisjoint(PurePosixPath(path).parts)
+    return not {"templates", "examples", "ablation"}.isdisjoint(PurePosixPath(path).parts)
 
 
 def python(tree: Tree, *folders: str) -> dict[str, str]:

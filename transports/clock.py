@@ -38,6 +38,10 @@ class VirtualClock:
         """Start the monotonic clock anew, as a machine that boots does."""
         self._boot_us = self._world.now_us
 
+    def stand_still(self, slept_us: int) -> None:
+        """Let the monotonic clock have stood still so long, as while a machine sleeps."""
+        self._boot_us += slept_us
+
     @property
     def now_us(self) -> int:
         """Monotonic time since this boot: starts at 0, never goes back."""

@@ -11,17 +11,9 @@ from typing import Any, Protocol
 
 from transports.codec import Codec
 from transports.envelope import Envelope
+from transports.verdict import Judge
 
 Post = Callable[[Envelope[Any]], None]
-
-
-class Judge(Protocol):
-    """A fault at work: sees each message on the links that it stands on, in order."""
-
-    name: str
-
-    def drops(self, envelope: Envelope[Any]) -> bool:
-        """Return whether this message is lost."""
 
 
 class Carrier(Protocol):
@@ -44,7 +36,7 @@ class Link:
 
     Delivers in order and at most once, or loses; re-sends nothing. Messages are held until the turn
     that sent them has committed. Jitter never reorders: a message arrives no earlier than the one
-    before it.
+    before it. Only a fault brings copies, and lets one message be overtaken by others.
     """
 
     __slots__ = ("_carrier", "_codec", "_judges", "_last_due_us", "_latency_us", "_outbox")
@@ -77,13 +69,25 @@ class Link:
         carrier = self._carrier
         if self._codec is not None:
             envelope = self._codec.decode(self._codec.encode(envelope))
+        later_us = copies = 0
+        overtaken = False
         for judge in self._judges:
-            if judge.drops(envelope):
+            verdict = judge.judge(envelope)
+            if verdict is None:
+                continue
+            if verdict.lost:
                 carrier.lose(envelope, judge.name)
                 return
-        if self._latency_us is None:
-            carrier.deliver_now(envelope)
-            return
-        due_us = max(carrier.now_us + self._latency_us(), self._last_due_us)
-        self._last_due_us = due_us
-        carrier.deliver_at(envelope, due_us)
+            later_us += verdict.later_us
+            copies += verdict.copies
+            overtaken |= verdict.overtaken
+        if self._latency_us is not None:
+            later_us += self._latency_us()
+        due_us = carrier.now_us + later_us
+        if not overtaken:
+            self._last_due_us = due_us = max(due_us, self._last_due_us)
+        for _ in range(1 + copies):
+            if due_us > carrier.now_us or self._latency_us is not None:
+                carrier.deliver_at(envelope, due_us)
+            else:
+                carrier.deliver_now(envelope)

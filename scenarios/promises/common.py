@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from actors.actor import Unanswered
+from actors.actor import Commit, Unanswered
 from actors.errors import SimulationError
-from actors.guarded import Commit
 from actors.messages import (
     Accepted,
     CancelGraphRun,

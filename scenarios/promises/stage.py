@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from actors.actor import Context, Handler, Place, Session, Step, Unanswered
+from actors.actor import Commit, Context, Handler, Place, Session, Step, Unanswered
 from actors.chance import Durations
 from actors.errors import SimulationError
-from actors.guarded import Commit, simulator
+from actors.guarded import simulator
 from actors.messages import TERMINAL, GraphRun, Message
 from actors.polls import parse_polls
 from actors.simulator import ActorContext, Simulator
@@ -18,7 +18,8 @@ from actors.stores.memory import Undo
 from scenarios.cast import BUILT_IN
 from scenarios.spec import Kind
 from transports.envelope import Envelope
-from transports.faults.drop import Drop, DropJudge
+from transports.faults.drop import Drop
+from transports.faults.fault import World
 from transports.memory import Link
 
 S = 1_000_000  # a second in microseconds
@@ -121,6 +122,10 @@ class Record:
         """Record a message that is lost on the way."""
         self.lost.append(envelope)
         self._turn("drop", t, fault, envelope)
+
+    def fault(self, t: int, actor: str, fault: str, act: str) -> None:
+        """Record that a fault does something to an actor."""
+        self._turn("fault", t, actor, fault, act)
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
         """Record that a turn did not commit."""
@@ -239,7 +244,7 @@ class Play(NamedTuple):
         for name, script in self.scripts.items():
             if name not in BUILT_IN:
                 sim.add(name, script)
-        judges = [] if self.lost is None else [DropJudge(self.lost)]
+        judges = [] if self.lost is None else [self.lost.at_work()]
 
         def link(source: str, target: str) -> Link | None:
             here = [judge for judge in judges if subject.kind in {source, target}]
@@ -250,6 +255,8 @@ class Play(NamedTuple):
             return sim.new_link(latency_us=latency, judges=here)
 
         sim.connect(link)
+        for judge in judges:
+            judge.attach(cast(World, sim), ())  # a drop asks for the time alone
         sim.on_begin.append(lambda: sim.at(HOUR_US, sim.finish))
         return sim
 

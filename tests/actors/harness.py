@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from actors.actor import Actor, Place, Session, Step, Unanswered
 from actors.agent import Agent
@@ -17,6 +17,7 @@ from actors.stores.memory import MemoryStore, Undo
 from actors.streams import HashedStream
 from transports.clock import EPOCH_US
 from transports.envelope import Envelope
+from transports.faults.fault import Working, World
 from transports.memory import Link
 
 S = 1_000_000  # a second in microseconds
@@ -208,6 +209,9 @@ class Trace:
     def drop(self, t: int, envelope: Envelope[Any], fault: str) -> None:
         self._turn("drop", t, envelope.target, fault, envelope)
 
+    def fault(self, t: int, actor: str, fault: str, act: str) -> None:
+        self._turn("fault", t, actor, fault, act)
+
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
         self.records = [r for r in self.records if not (r[1] == "event" and r[4] == turn)]
         self._turn("undone", t, actor, turn, why)
@@ -258,3 +262,9 @@ def make_cell(
 def rows(sim: Simulator, actor: str, table: str) -> list[Any]:
     """The rows of an actor's table as they stand."""
     return list(sim.contexts[actor].store.snapshot().get(table, {}).values())
+
+
+def put_to_work(working: Working, sim: Simulator) -> None:
+    """Attach a fault to a simulator that may have been built without one."""
+    working.attach(cast(World, sim), tuple(sim.contexts))
+    sim.on_begin.append(lambda: working.start(sim.stream(f"fault/{working.name}")))

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.actor import Context, Handler, TableSpec, Unanswered
-from actors.guarded import Commit, CommitHook, simulator
+from actors.actor import Commit, Context, Handler, TableSpec, Unanswered
+from actors.guarded import CommitHook, simulator
 from actors.simulator import ActorContext
 from actors.stores.memory import Undo
-from tests.actors.harness import S, Trace
+from tests.actors.harness import S, Trace, put_to_work
 from transports.envelope import Envelope
+from transports.faults.fault import Fault, LinkWorking
 from transports.memory import Link
 
 
@@ -80,19 +81,30 @@ class World:
         links: Mapping[tuple[str, str], Callable[[], int]] | None = None,
         until_us: int = 100 * S,
         seed: int = 1,
+        faults: Sequence[Fault] = (),
         **puppets: Any,
     ) -> None:
         self.seen: list[tuple[Any, ...]] = []
-        self.sim = simulator(seed, "cell", hook)
+        self.sim = simulator(seed, "cell", hook, guarded=any(one.needs_world for one in faults))
+        self.faults = [fault.at_work() for fault in faults]
         for name, acts in puppets.items():
             self.sim.add(name, Puppet(self.seen, **acts))
         latencies = links or {}
 
         def link(source: str, target: str) -> Link | None:
             latency_us = latencies.get((source, target))
-            return None if latency_us is None else self.sim.new_link(latency_us=latency_us)
+            judges = [
+                working
+                for fault, working in zip(faults, self.faults, strict=True)
+                if isinstance(working, LinkWorking) and fault.acts_on(source, target)
+            ]
+            if latency_us is None and not judges:
+                return None
+            return self.sim.new_link(latency_us=latency_us, judges=judges)
 
         self.sim.connect(link)
+        for working in self.faults:
+            put_to_work(working, self.sim)
         self.sim.on_begin.append(lambda: self.sim.at(until_us, self.sim.finish))
 
     def run(self, replication: int = 0, recorder: Trace | None = None) -> list[tuple[Any, ...]]:

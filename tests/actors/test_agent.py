@@ -109,6 +109,14 @@ def test_a_restart_asks_under_the_stored_key() -> None:
     assert client.poll().body.command_id == "r1"
 
 
+def test_an_agent_that_can_t_write_waits_before_it_asks_again() -> None:
+    client = Client()
+    client.context.store.writable = False
+    assert client.start() == [], "or question, ticket and failed write would go round at one time"
+    again = only(client.fire("again:0"), RunGraphSession, "server")
+    assert client.answer(again, run()) == []
+
+
 def test_a_refused_call_gives_the_job_up() -> None:
     client = Client()
     (question,) = client.started

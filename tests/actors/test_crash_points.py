@@ -12,19 +12,18 @@ from typing import Any
 
 import pytest
 
-from actors.actor import Step
+from actors.actor import Commit, Step
 from actors.agent import Agent
 from actors.chance import Durations
 from actors.engine import Engine
-from actors.guarded import Commit
 from actors.messages import TERMINAL, GraphRun
 from actors.polls import parse_polls
 from actors.relay import Relay
 from actors.server import Server
 from actors.simulator import ActorContext, Simulator
 from actors.stores.memory import Undo
-from tests.actors.harness import SESSION, S, Trace, make_cell, rows
-from transports.faults.drop import Drop, DropJudge
+from tests.actors.harness import SESSION, S, Trace, make_cell, put_to_work, rows
+from transports.faults.drop import Drop
 from transports.memory import Link
 
 UNTIL_US = 240 * S  # the run takes 65 s, a lost answer 10 s: three times everything, and a pass
@@ -76,7 +75,7 @@ def play(
     setting: str, story: str, hook: Hook | None = None, drop: Drop | None = None
 ) -> tuple[Simulator, Trace]:
     """Play a story to its end and return the world as it stands then, and what happened."""
-    judge = None if drop is None else DropJudge(drop)
+    judge = None if drop is None else drop.at_work()
 
     def link(sim: Simulator, _source: str, _target: str) -> Link | None:
         return None if judge is None else sim.new_link(judges=[judge])
@@ -90,6 +89,8 @@ def play(
         commit_hook=hook,
         link=link,
     )
+    if judge is not None:
+        put_to_work(judge, sim)
     sim.on_begin.append(lambda: sim.at(UNTIL_US, sim.finish))
     trace = Trace()
     sim.run(0, trace)
@@ -127,7 +128,7 @@ def complaints(sim: Simulator, trace: Trace) -> list[str]:
 def executed(sim: Simulator) -> set[str]:
     """The executions that ended, of which the relay told the engine that it has the end on disk."""
     executions = rows(sim, "engine", "executions")
-    return {execution.execution_id for execution in executions if execution.open is None}
+    return {each.execution_id for each in executions if each.open is None and each.execution_id}
 
 
 def known(runs: list[Any]) -> set[str]:

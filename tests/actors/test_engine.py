@@ -90,11 +90,22 @@ def test_a_channel_starts_once_for_ever() -> None:
     assert machine.run("r2") != execution
 
 
-def test_a_query_starts_nothing() -> None:
+def test_what_was_unknown_when_it_was_asked_for_never_starts() -> None:
     machine = Machine()
     query = FleetQuery(channel="graph:external:r1")
     assert body_of(machine.deliver("relay", query), FleetUnknown).channel == query.channel
+    late = FleetRun(channel=query.channel, session="s", slug="s", arguments={})
+    for _ in range(2):  # in this boot and in the next
+        assert body_of(machine.deliver("relay", late), FleetUnknown).channel == query.channel
+        assert body_of(machine.deliver("relay", query), FleetUnknown).channel == query.channel
+        assert machine.start() == []
+    assert machine.events("engine.started") == []
     assert machine.context.timers == {}
+
+
+def test_a_query_starts_nothing() -> None:
+    machine = Machine()
+    query = FleetQuery(channel="graph:external:r1")
     execution = machine.run()
     assert body_of(machine.deliver("relay", query), FleetStarted).execution_id == execution
     machine.end(execution)
@@ -117,6 +128,20 @@ def test_an_end_is_reported_until_it_is_acknowledged() -> None:
     machine.acknowledge()
     assert machine.unanswered(report) == []
     assert machine.start() == []
+
+
+def test_an_engine_that_can_t_write_does_not_report_at_once() -> None:
+    machine = Machine()
+    report = machine.end(machine.run())
+    machine.context.store.writable = False
+    assert machine.start() == [], "or report, acknowledgement and failed write would go round"
+    (timer,) = machine.context.timers
+    again = only(machine.fire(timer), FleetFinished, "relay")
+    assert again.body == report.body
+    machine.context.store.writable = True
+    machine.acknowledge()
+    machine.start()
+    assert machine.context.timers == {}
 
 
 def test_an_end_that_nobody_keeps_outlives_a_restart() -> None:

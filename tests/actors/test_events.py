@@ -17,6 +17,7 @@ from tests.actors.harness import SESSION, S, Trace, make_cell
 from tests.actors.service import Service
 from transports.envelope import Envelope
 from transports.units import Duration
+from transports.verdict import LOST, Verdict
 
 BY_THE_HOST = {"agent.ticket", "agent.noticed"}  # seen in messages, said by nobody
 
@@ -29,9 +30,9 @@ class Loses:
     def __init__(self) -> None:
         self.left = 1
 
-    def drops(self, _envelope: Envelope[Any]) -> bool:
+    def judge(self, _envelope: Envelope[Any]) -> Verdict | None:
         self.left -= 1
-        return self.left == 0
+        return LOST if self.left == 0 else None
 
 
 def said() -> list[tuple[str, str, dict[str, Any]]]:

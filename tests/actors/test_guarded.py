@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.actor import Handler
+from actors.actor import Commit, Handler
 from actors.errors import (
     ActorFailedError,
     SimulationError,
@@ -15,7 +15,7 @@ from actors.errors import (
     UnknownActorError,
     WouldSleepForeverError,
 )
-from actors.guarded import Commit, CommitHook, simulator
+from actors.guarded import CommitHook, simulator
 from actors.messages import GetGraphRun, GraphRun, RunGraphSession
 from actors.simulator import ActorContext
 from actors.stores.memory import Undo

@@ -30,6 +30,7 @@ from tests.actors.puppets import (
 )
 from transports.envelope import Envelope
 from transports.memory import Link
+from transports.verdict import LOST, Verdict
 
 # From replication to replication
 
@@ -48,8 +49,8 @@ def busy_cell(hook: CommitHook | None = None) -> Simulator:
     class Loses:
         name = "every third id"
 
-        def drops(self, envelope: Envelope[Any]) -> bool:
-            return envelope.id % 3 == 0
+        def judge(self, envelope: Envelope[Any]) -> Verdict | None:
+            return LOST if envelope.id % 3 == 0 else None
 
     def link(sim: Simulator, source: str, target: str) -> Link | None:
         cells[:] = [sim]
@@ -250,8 +251,8 @@ def test_a_loss_is_told_to_who_observes_that_type() -> None:
     class Loses:
         name = "all"
 
-        def drops(self, envelope: Envelope[Any]) -> bool:
-            return True
+        def judge(self, envelope: Envelope[Any]) -> Verdict | None:
+            return LOST
 
     sim = Simulator(1, "")
     seen: list[tuple[Any, ...]] = []

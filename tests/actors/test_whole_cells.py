@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from actors.actor import Place, Step
+from actors.actor import Commit, Place, Step
 from actors.agent import Agent
 from actors.chance import Durations
 from actors.engine import Engine
-from actors.guarded import Commit
 from actors.messages import TERMINAL, CancelGraphRun, FleetCancel, FleetRun, GraphRun, Sync
 from actors.polls import parse_polls
 from actors.relay import Relay
@@ -25,11 +24,12 @@ from actors.server import Server
 from actors.simulator import ActorContext, Simulator
 from actors.stores.memory import Undo
 from tests.actors.drawing import MESSAGES
-from tests.actors.harness import SESSION, Bench, S, Trace, make_cell, rows
+from tests.actors.harness import SESSION, Bench, S, Trace, make_cell, put_to_work, rows
 from transports.codec import Codec
 from transports.envelope import Envelope
-from transports.faults.drop import Drop, DropJudge
+from transports.faults.drop import Drop
 from transports.memory import Link
+from transports.verdict import LOST, Verdict
 
 FIVE = Durations.parse("5s")
 
@@ -53,8 +53,8 @@ class Weather:
             return Commit.DONE
         return self.chance.choice([Commit.CRASHED, Commit.FAILED])
 
-    def drops(self, _envelope: Envelope[Any]) -> bool:
-        return self.bad and self.chance.random() < 0.15
+    def judge(self, _envelope: Envelope[Any]) -> Verdict | None:
+        return LOST if self.bad and self.chance.random() < 0.15 else None
 
     def latency_us(self) -> int:
         return int(self.chance.random() ** 4 * 15 * S)
@@ -132,7 +132,7 @@ def test_a_cell_tells_the_same_story_when_every_message_goes_through_the_codec()
 
 
 def test_a_server_that_takes_no_results_doesn_t_starve_new_work() -> None:
-    judge = DropJudge(Drop(message="Complete"))
+    judge = Drop(message="Complete").at_work()
     cell = make_cell(
         server=Server.Config(reconcile=True),
         relay=Relay.Config(phase_us=FIVE, presence=True),
@@ -142,6 +142,7 @@ def test_a_server_that_takes_no_results_doesn_t_starve_new_work() -> None:
             sim.new_link(judges=[judge]) if source == "relay" else None
         ),
     )
+    put_to_work(judge, cell)
     cell.on_begin.append(lambda: cell.at(1_800 * S, cell.finish))
     trace = Trace()
     cell.run(0, trace)

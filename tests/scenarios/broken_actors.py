@@ -24,6 +24,7 @@ from actors.messages import (
     FleetQuery,
     FleetRun,
     FleetStarted,
+    FleetUnknown,
     GetGraphRun,
     Message,
     Start,
@@ -255,7 +256,7 @@ class AmnesicServer(Server):
 class DoubleEngine(Engine):
     """Starts a channel as often as it is told to."""
 
-    def on_run(self, context: Context, envelope: Envelope[FleetRun]) -> FleetStarted:
+    def on_run(self, context: Context, envelope: Envelope[FleetRun]) -> FleetStarted | FleetUnknown:
         self.executions.delete(envelope.body.channel)
         return super().on_run(context, envelope)
 
@@ -263,7 +264,9 @@ class DoubleEngine(Engine):
 class EagerEngine(Engine):
     """Starts what it is only asked about."""
 
-    def on_query(self, context: Context, envelope: Envelope[FleetQuery]) -> FleetStarted:
+    def on_query(
+        self, context: Context, envelope: Envelope[FleetQuery]
+    ) -> FleetStarted | FleetUnknown:
         body = FleetRun(channel=envelope.body.channel, session="", slug="", arguments={})
         return self.on_run(context, msgspec.structs.replace(envelope, body=body))  # type: ignore[arg-type]  # as if it were told
 

@@ -221,7 +221,8 @@ kind = "dropp"
 
 [[fault]]
 probability = 0.5
-=> 1 [[fault]]: [[fault]] needs the key "kind" / there is drop
+=> 1 [[fault]]: [[fault]] needs the key "kind" / there is drop, delay, duplicate,
+   partition, crash, kill, suspend, disk_full and 4 more
 
 [[fault]]
 kind = "drop"

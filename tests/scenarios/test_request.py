@@ -8,7 +8,7 @@ import pytest
 from scenarios.flags import CellFlags, RunFlags
 from scenarios.overrides import Override
 from scenarios.problems import ScenarioError
-from scenarios.request import options_of, refuse_unbuilt, refuse_with_resume
+from scenarios.request import options_of, refuse_with_resume
 
 
 def refused(targets: list[str] | None, **flags: Any) -> dict[str, str]:
@@ -51,16 +51,13 @@ def test_patience_that_is_none(text: str, words: str) -> None:
     assert words in refused(["a"], patience=text)["--patience"]
 
 
-def test_what_is_not_built_says_so() -> None:
-    refuse_unbuilt("sim", "memory")
-    with pytest.raises(ScenarioError) as error:
-        refuse_unbuilt("trio", "tcp")
-    assert str(error.value) == (
-        '--driver: "trio" is not available: scenarios run on the simulator so far\n'
-        "help: leave it out, or write --driver sim\n\n"
-        '--transport: "tcp" is not available: messages travel in memory so far\n'
-        "help: leave it out, or write --transport memory"
-    )
+def test_a_transport_brings_its_driver() -> None:
+    assert options_of(["a"], RunFlags()).driver == "sim"
+    options = options_of(["a"], RunFlags(transport="tcp", speed=5.0))
+    assert (options.driver, options.transport, options.speed) == ("trio", "tcp", 5.0)
+    assert options_of(["a"], RunFlags(driver="trio")).transport == "memory"
+    assert "no sockets" in refused(["a"], driver="sim", transport="tcp")["--driver"]
+    assert refused(["a"], speed=0.0) == {"--speed": "must be above 0, not 0"}
 
 
 def test_a_resumed_run_has_its_flags_already() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from transports.envelope import Envelope
 from transports.memory import Link
+from transports.verdict import LOST, Verdict
 
 
 class Wire:
@@ -57,9 +58,9 @@ class Loses:
         self.bodies = bodies
         self.seen: list[Any] = []
 
-    def drops(self, envelope: Envelope[Any]) -> bool:
+    def judge(self, envelope: Envelope[Any]) -> Verdict | None:
         self.seen.append(envelope.body)
-        return envelope.body in self.bodies
+        return LOST if envelope.body in self.bodies else None
 
 
 def message(body: Any) -> Envelope[Any]:

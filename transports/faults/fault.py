@@ -1,51 +1,79 @@
-"""What every fault has: where it acts, and when.
+"""What every fault has: a name, a time, and what it is at work.
 
-A fault's fields are its configuration in a scenario file. It is made once for a cell, told the
-replication's chance by `start`, and then judges each message on the links that its place matches.
+A fault's fields are its configuration in a scenario file. `at_work` makes what acts in one cell: it
+is attached to the cell's world once, begins each replication with its own stream of chance, and
+counts how often it fired. A `LinkFault` judges the messages on the links that its place matches;
+an `ActorFault` does something to the actors that its glob matches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Protocol
 
 import msgspec
 
+from actors.actor import Commit
+from actors.chance import Durations, Stream
 from transports.envelope import Envelope
+from transports.units import Duration
+from transports.verdict import Verdict
 
 Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Ordinal = Annotated[int, msgspec.Meta(ge=1)]
+CommitHook = Callable[[str, bool], Commit | None]
+
+
+class World(Protocol):
+    """What a fault may do to a host. Times are absolute, in microseconds of the world."""
+
+    now_us: int
+
+    def at(self, due_us: int, action: Callable[[], None]) -> None:
+        """Call `action` at a time, before all else that is due then."""
+
+    def watch(self, event: str, watcher: Callable[[int, dict[str, Any]], None]) -> None:
+        """Call `watcher(now_us, fields)` on each such event of any actor."""
+
+    def kill(self, name: str, fault: str) -> bool:
+        """Kill an actor: all but its store is gone. False if it is down already."""
+
+    def revive(self, name: str, fault: str) -> None:
+        """Start a killed actor in a new boot."""
+
+    def suspend(self, name: str, fault: str, clock_stops: bool) -> bool:
+        """Let an actor take no turn; with `clock_stops` its timers stand still. False if it is."""
+
+    def resume(self, name: str, fault: str) -> None:
+        """Let it go on: first with what has waited."""
+
+    def set_writable(self, name: str, writable: bool) -> None:
+        """Say whether the actor's store can be written."""
+
+    def add_commit_hook(self, hook: CommitHook) -> None:
+        """Ask `hook(actor, wrote)` what becomes of each turn; None leaves it to the next hook."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where: `source` and `target` are globs of actor names, `message` a message type's name.
+    """When: from `at` on, for as long as `for` says; with `on`, counted from that event's first.
 
-    When: every message, or the `nth` that matches, or each `every`-th, or with a `probability` a
-    message that is drawn from the fault's own stream. `min_fired` is how often a probabilistic
-    fault must fire in its cell for the cell to count; a deterministic one must fire in each
-    replication.
+    `min_fired` is how often a probabilistic fault must fire in its cell for the cell to count; a
+    deterministic one must fire in each replication.
     """
 
-    name: Annotated[str, "its name in results; without it the kind and a number"] = ""
-    source: Annotated[str, "the senders that it acts on, a glob of actor names"] = msgspec.field(
-        name="from", default="*"
-    )
-    target: Annotated[str, "the receivers that it acts on, a glob of actor names"] = msgspec.field(
-        name="to", default="*"
-    )
-    message: Annotated[str | None, "the message type that it acts on; without it every one"] = None
-    nth: Annotated[Ordinal | None, "acts on this message alone, counted from 1"] = None
-    every: Annotated[Ordinal | None, "acts on each so many-th message"] = None
-    probability: Annotated[
-        Probability | None, "acts on a message with this probability, 0 to 1"
-    ] = None
-    min_fired: Annotated[Ordinal, "how often it must fire in a cell for the cell to count"] = 1
+    in_flight: ClassVar[str] = ""  # what it does to messages that are under way when it begins
+    needs_world: ClassVar[bool] = False  # whether turns may fail and actors may die in its world
+    sim_only: ClassVar[bool] = False  # whether only the simulator can do it
 
-    def __post_init__(self) -> None:
-        given = [key for key in ("nth", "every", "probability") if getattr(self, key) is not None]
-        if len(given) > 1:
-            raise ValueError(f"a fault has one of nth, every and probability, not {given}")
+    name: Annotated[str, "its name in results; without it the kind and a number"] = ""
+    at: Annotated[Duration | None, "when it begins; without it at the start"] = None
+    lasts: Annotated[Duration | None, "how long it lasts; without it to the end"] = msgspec.field(
+        name="for", default=None
+    )
+    on: Annotated[str | None, "an event whose first occurrence begins it, `at` later"] = None
+    probability: Annotated[Probability | None, "acts with this probability, 0 to 1"] = None
+    min_fired: Annotated[Ordinal, "how often it must fire in a cell for the cell to count"] = 1
 
     @property
     def probabilistic(self) -> bool:
@@ -54,38 +82,336 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def acts_on(self, source: str, target: str) -> bool:
         """Return whether it stands on the link from `source` to `target`."""
-        return fnmatchcase(source, self.source) and fnmatchcase(target, self.target)
+        return False
+
+    def at_work(self) -> Working:
+        """Return what acts in one cell."""
+        raise NotImplementedError
 
 
-class Trigger:
-    """Decides for each message whether a fault fires, and counts how often it did."""
+class Window:
+    """The time in which a fault acts."""
 
-    __slots__ = ("_chance", "_fault", "_message", "_seen", "fired")
+    __slots__ = ("_fault", "begin_us")
 
     def __init__(self, fault: Fault) -> None:
         self._fault = fault
-        self._message = fault.message
-        self._seen = 0
-        self.fired = 0
-        self._chance: Callable[[], float] = float
+        self.start()
 
-    def start(self, chance: Callable[[], float]) -> None:
+    def start(self) -> None:
+        """Begin a replication."""
+        self.begin_us: int | None = None
+        if self._fault.on is None:
+            self.begin_us = int(self._fault.at or 0)
+
+    def happened(self, now_us: int) -> bool:
+        """Take note of its event; return whether this begins the window."""
+        if self.begin_us is not None:
+            return False
+        self.begin_us = now_us + int(self._fault.at or 0)
+        return True
+
+    @property
+    def end_us(self) -> int | None:
+        """When it ends, None if that is not known or never."""
+        if self.begin_us is None or self._fault.lasts is None:
+            return None
+        return self.begin_us + int(self._fault.lasts)
+
+    def contains(self, now_us: int) -> bool:
+        """Whether the fault acts at this time."""
+        if self.begin_us is None or now_us < self.begin_us:
+            return False
+        lasts = self._fault.lasts
+        return lasts is None or now_us < self.begin_us + int(lasts)
+
+
+class Working:
+    """A fault at work in one cell."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.name = fault.name
+        self.fired = 0  # in this replication
+        self.window = Window(fault)
+        self.chance: Stream | None = None
+        self.world: World | None = None
+        self._fault = fault
+
+    def attach(self, world: World, actors: Sequence[str]) -> None:
+        """Take a place in a world, before the first replication."""
+        self.world = world
+        if self._fault.on is not None:
+            world.watch(self._fault.on, self._event)
+
+    def start(self, chance: Stream) -> None:
         """Begin a replication with the fault's own stream of uniform numbers."""
-        self._seen = 0
         self.fired = 0
-        self._chance = chance
+        self.chance = chance
+        self.window.start()
+
+    def _event(self, now_us: int, _fields: dict[str, Any]) -> None:
+        self.window.happened(now_us)
+
+    def lucky(self) -> bool:
+        """Whether chance lets the fault act this time; draws nothing where it has no say."""
+        probability = self._fault.probability
+        if probability is None:
+            return True
+        assert self.chance is not None, "a replication has begun"
+        return self.chance.random() < probability
+
+    @property
+    def healed_us(self) -> int | None:
+        """When it has healed for good, None if it may still act or never began."""
+        return self.window.end_us
+
+
+class LinkFault(Fault, frozen=True, kw_only=True):
+    """Where: `from` and `to` are globs of actor names, `message` a message type, maybe a field.
+
+    When: every message, or the `nth` that matches, or each `every`-th, or with a `probability` a
+    message that is drawn from the fault's own stream.
+    """
+
+    source: Annotated[str, "the senders that it acts on, a glob of actor names"] = msgspec.field(
+        name="from", default="*"
+    )
+    target: Annotated[str, "the receivers that it acts on, a glob of actor names"] = msgspec.field(
+        name="to", default="*"
+    )
+    message: Annotated[
+        str | None, "the message type that it acts on, as GraphRun or GraphRun[status=completed]"
+    ] = None
+    nth: Annotated[Ordinal | None, "acts on this message alone, counted from 1"] = None
+    every: Annotated[Ordinal | None, "acts on each so many-th message"] = None
+
+    def __post_init__(self) -> None:
+        """Refuse two rules of when."""
+        one_rule(self.nth, self.every, self.probability)
+
+    def acts_on(self, source: str, target: str) -> bool:
+        """Return whether it stands on the link from `source` to `target`."""
+        return fnmatchcase(source, self.source) and fnmatchcase(target, self.target)
+
+    def at_work(self) -> LinkWorking:
+        """Return what judges the messages of one cell."""
+        raise NotImplementedError
+
+
+class LinkWorking(Working):
+    """A link fault at work; a kind says in `verdict` what becomes of the messages it fires on."""
+
+    def __init__(self, fault: LinkFault) -> None:
+        super().__init__(fault)
+        self._rule = fault
+        self._seen = self._fired_us = 0
+        # What the fault's `message` accepts; whoever knows its language puts it in place.
+        self.accepts: Callable[[Any], bool] | None = None
+
+    def start(self, chance: Stream) -> None:
+        """Begin a replication."""
+        super().start(chance)
+        self._seen = self._fired_us = 0
 
     def fires(self, envelope: Envelope[Any]) -> bool:
-        """Return whether the fault acts on this message."""
-        if self._message is not None and type(envelope.body).__name__ != self._message:
+        """Return whether the fault acts on this message, and count it."""
+        assert self.world is not None, "a fault is attached before it judges"
+        if not self.window.contains(self.world.now_us):
+            return False
+        rule = self._rule
+        if self.accepts is not None:
+            if not self.accepts(envelope.body):
+                return False
+        elif rule.message is not None and type(envelope.body).__name__ != rule.message:
             return False
         self._seen += 1
-        fault = self._fault
-        if fault.nth is not None:
-            hit = self._seen == fault.nth
-        elif fault.every is not None:
-            hit = self._seen % fault.every == 0
-        else:
-            hit = fault.probability is None or self._chance() < fault.probability
-        self.fired += hit
+        hit = fires(self._seen, rule.nth, rule.every, self.lucky)
+        if hit:
+            self.fired += 1
+            self._fired_us = self.world.now_us
         return hit
+
+    def judge(self, envelope: Envelope[Any]) -> Verdict | None:
+        """Return what becomes of this message, None if the fault lets it be."""
+        return self.verdict(envelope) if self.fires(envelope) else None
+
+    def verdict(self, envelope: Envelope[Any]) -> Verdict:
+        """Return what becomes of a message that it fires on."""
+        raise NotImplementedError
+
+    @property
+    def healed_us(self) -> int | None:
+        """When it has healed for good: an nth fault with the message that it waited for."""
+        if self._rule.nth is not None and self.fired:
+            return self._fired_us
+        return super().healed_us
+
+
+class ActorFault(Fault, frozen=True, kw_only=True):
+    """Where: `actor` is a glob of actor names. All that match are hit together."""
+
+    needs_world: ClassVar[bool] = True
+
+    actor: Annotated[str, "the actors that it hits, a glob of their names"]
+
+    def acts_on(self, source: str, target: str) -> bool:
+        """No link has it."""
+        return False
+
+
+class ActorWorking(Working):
+    """An actor fault at work: finds its victims."""
+
+    def __init__(self, fault: ActorFault) -> None:
+        super().__init__(fault)
+        self._glob = fault.actor
+        self.victims: tuple[str, ...] = ()
+
+    def attach(self, world: World, actors: Sequence[str]) -> None:
+        """Take a place in a world, and choose the victims."""
+        super().attach(world, actors)
+        self.victims = tuple(name for name in actors if fnmatchcase(name, self._glob))
+
+
+class StrikingFault(ActorFault, frozen=True, kw_only=True):
+    """Strikes at a time, or at an event, once or `every` so long after it was last over."""
+
+    every: Annotated[Durations | None, "strikes again and again, so long after the last time"] = (
+        None
+    )
+
+
+class Striking(ActorWorking):
+    """A fault that strikes; a kind says in `strike` what it does to one victim."""
+
+    def __init__(self, fault: StrikingFault) -> None:
+        super().__init__(fault)
+        self._every = fault.every
+        self._over_us = 0  # when all that it has done so far is over
+        self._last = False
+
+    def start(self, chance: Stream) -> None:
+        """Begin a replication."""
+        super().start(chance)
+        self._over_us, self._last = 0, False
+        self._plan()
+
+    def _event(self, now_us: int, _fields: dict[str, Any]) -> None:
+        if self.window.happened(now_us):
+            self._plan()
+
+    def _plan(self) -> None:
+        begin_us = self.window.begin_us
+        if begin_us is not None:
+            assert self.world is not None, "a fault is attached before it begins"
+            self.world.at(begin_us, self._act)
+
+    def _act(self) -> None:
+        world, chance = self.world, self.chance
+        assert world is not None, "a fault is attached before it begins"
+        assert chance is not None, "a replication has begun"
+        over_us = world.now_us
+        if self.lucky():
+            for name in self.victims:
+                until_us = self.strike(world, chance, name)
+                if until_us is not None:
+                    self.fired += 1
+                    over_us = max(over_us, until_us)
+        self._over_us = over_us
+        if self._every is None:
+            self._last = True
+        else:
+            world.at(over_us + max(1, drawn_us(chance, self._every)), self._act)
+
+    def strike(self, world: World, chance: Stream, name: str) -> int | None:
+        """Hit one victim; return when that will be over, None if it could not be hit."""
+        raise NotImplementedError
+
+    @property
+    def healed_us(self) -> int | None:
+        """When the last victim has recovered, None if there may be others."""
+        return self._over_us if self._last else None
+
+
+class CommitFault(ActorFault, frozen=True, kw_only=True):
+    """Acts when a turn commits: each, or the `nth`, or each `every`-th, or with a `probability`."""
+
+    sim_only: ClassVar[bool] = True  # the real store commits by itself
+    writes_only: ClassVar[bool] = False  # whether a turn that wrote nothing counts
+
+    nth: Annotated[Ordinal | None, "acts on this turn alone, counted from 1"] = None
+    every: Annotated[Ordinal | None, "acts on each so many-th turn"] = None
+
+    def __post_init__(self) -> None:
+        """Refuse two rules of when."""
+        one_rule(self.nth, self.every, self.probability)
+
+
+class Committing(ActorWorking):
+    """A fault of commits at work; a kind says in `act` what becomes of one that it fires on."""
+
+    def __init__(self, fault: CommitFault) -> None:
+        super().__init__(fault)
+        self._rule = fault
+        self._seen = 0
+        self.over_us = 0  # when all that it has done so far is over
+
+    def attach(self, world: World, actors: Sequence[str]) -> None:
+        """Take a place in a world, and ask to be asked at each commit."""
+        super().attach(world, actors)
+        world.add_commit_hook(self._decide)
+
+    def start(self, chance: Stream) -> None:
+        """Begin a replication."""
+        super().start(chance)
+        self._seen = self.over_us = 0
+
+    def _decide(self, name: str, wrote: bool) -> Commit | None:
+        if name not in self.victims or not (wrote or not self._rule.writes_only):
+            return None
+        assert self.world is not None, "a fault is attached before it begins"
+        if not self.window.contains(self.world.now_us):
+            return None
+        self._seen += 1
+        if not fires(self._seen, self._rule.nth, self._rule.every, self.lucky):
+            return None
+        self.fired += 1
+        self.over_us = max(self.over_us, self.world.now_us)
+        return self.act(name)
+
+    def act(self, name: str) -> Commit:
+        """Return what becomes of a commit that it fires on."""
+        raise NotImplementedError
+
+    @property
+    def healed_us(self) -> int | None:
+        """When its victims have recovered, None if it may still act."""
+        if self._rule.nth is not None and self.fired:
+            return self.over_us
+        end_us = self.window.end_us
+        return None if end_us is None else max(end_us, self.over_us)
+
+
+def drawn_us(chance: Stream | None, times: Durations) -> int:
+    """Draw a time; a constant takes nothing from the stream."""
+    if times.constant is not None:
+        return int(times.constant)
+    assert chance is not None, "a replication has begun"
+    return int(times.draw(chance))
+
+
+def one_rule(nth: int | None, every: int | None, probability: float | None) -> None:
+    """Refuse two rules of when; ValueError."""
+    rules = {"nth": nth, "every": every, "probability": probability}
+    given = [key for key, value in rules.items() if value is not None]
+    if len(given) > 1:
+        raise ValueError(f"a fault has one of nth, every and probability, not {given}")
+
+
+def fires(seen: int, nth: int | None, every: int | None, lucky: Callable[[], bool]) -> bool:
+    """Return whether a rule of when picks the one that was seen as number `seen`."""
+    if nth is not None:
+        return seen == nth
+    if every is not None:
+        return seen % every == 0
+    return lucky()

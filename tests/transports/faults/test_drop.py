@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from actors.engine import Engine
 from actors.messages import FleetRun, Start
 from actors.simulator import Simulator
-from tests.actors.harness import Trace, make_cell
-from tests.contracts.fault import FaultContract, Judging
-from transports.envelope import Envelope
-from transports.faults.drop import Drop, DropJudge
-from transports.faults.fault import Fault
+from tests.actors.harness import Trace, make_cell, put_to_work
+from tests.contracts.fault import LinkFaultContract, get
+from transports.faults.drop import Drop
 from transports.memory import Link
+from transports.verdict import LOST
 
 
-class TestDrop(FaultContract):
+class TestDrop(LinkFaultContract):
     """The suite on drop."""
 
     kind = Drop
 
-    def at_work(self, fault: Fault) -> DropJudge:
-        assert isinstance(fault, Drop)
-        return DropJudge(fault)
-
-    def touches(self, judging: Judging, envelope: Envelope[Any]) -> bool:
-        assert isinstance(judging, DropJudge)
-        return judging.drops(envelope)
+    def test_a_message_is_lost(self) -> None:
+        assert self.works().judge(get(1)) == LOST
 
 
 def test_a_dropped_request_is_lost_once_recorded_and_asked_again() -> None:
-    judge = DropJudge(Drop(name="lost start", message="Start", nth=1))
+    judge = Drop(name="lost start", message="Start", nth=1).at_work()
 
     def link(sim: Simulator, source: str, target: str) -> Link | None:
         return sim.new_link(judges=[judge]) if (source, target) == ("relay", "server") else None
 
     cell = make_cell(engine=Engine.Config(), link=link)
-    cell.on_begin.append(lambda: judge.start(cell.stream("fault/lost start").random))
+    put_to_work(judge, cell)
     cell.on_done = lambda _: cell.finish()
     for replication in range(2):
         trace = Trace()

@@ -1,0 +1,157 @@
+"""The trio host's network: between each two actors one wire, with a bounded queue at each end.
+
+An actor's turn never waits: what it sends goes into the queue of its end, and a task of that end
+writes it. A target that is behind with its mail stops reading, so the wire fills, then the queue,
+and then messages are lost and recorded: two full actors can't deadlock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+import trio
+
+from actors.errors import ActorFailedError, SimulationError
+from transports.codec import FrameError
+from transports.connection import BrokenLinkError
+from transports.envelope import Envelope
+from transports.local import Transport, Wire
+from transports.wire import WireCodec
+
+QUEUE_LIMIT = 256  # messages that wait to be written to one wire, as many as a mailbox holds
+JOIN_LIMIT_S = 10.0  # real time; on one machine a greeting takes milliseconds
+EAGER_LIMIT = 200  # pairs: two sockets each must stay well below the usual 1,024 of a process
+
+Arrive = Callable[[str, Envelope[Any]], Awaitable[None]]
+Lose = Callable[[Envelope[Any], str], None]
+
+
+class _End:
+    """One actor's end of the wire to another: what it has still to write."""
+
+    __slots__ = ("broken", "queue", "reader", "up", "waiting", "writing")
+
+    def __init__(self) -> None:
+        self.queue: deque[tuple[Envelope[Any], bytes]] = deque()
+        self.waiting = trio.lowlevel.ParkingLot()
+        self.up = trio.Event()  # set by the first greeting
+        self.broken = False
+        self.writing = False
+        self.reader: trio.CancelScope | None = None
+
+
+class Network:
+    """Carries the messages of one replication."""
+
+    def __init__(self, transport: Transport, codec: WireCodec, arrive: Arrive, lose: Lose) -> None:
+        self._transport = transport
+        self._codec = codec
+        self._arrive = arrive
+        self._lose = lose
+        self._ends: dict[tuple[str, str], _End] = {}
+        self._stopped = False
+
+    async def open(self, nursery: trio.Nursery, names: Sequence[str]) -> None:
+        """Get ready; a transport whose joining takes time joins every two actors now.
+
+        SimulationError if two of them can't be joined within JOIN_LIMIT_S of real time.
+        """
+        await self._transport.open(nursery, names, self._drive)
+        pairs = list(combinations(names, 2))
+        if not self._transport.eager or len(pairs) > EAGER_LIMIT:
+            return
+        ends = [end for pair in pairs for end in self._join(*pair)]
+        with trio.move_on_after(JOIN_LIMIT_S):
+            for end in ends:
+                await end.up.wait()
+            return
+        missing = next(pair for pair, end in self._ends.items() if not end.up.is_set())
+        raise SimulationError(
+            f"{missing[0]} and {missing[1]} could not be joined within {JOIN_LIMIT_S:g} s: "
+            "is the machine out of sockets?"
+        )
+
+    def _join(self, one: str, other: str) -> tuple[_End, _End]:
+        near = self._ends[one, other] = _End()
+        far = self._ends[other, one] = _End()
+        self._transport.join(one, other)
+        return near, far
+
+    def send(self, envelope: Envelope[Any], now_us: int) -> None:
+        """Queue a message for its wire; lost if the wire is broken or its queue is full.
+
+        ActorFailedError if it has no bytes: that is its sender's mistake.
+        """
+        try:
+            frame = self._codec.encode(envelope)
+        except FrameError as error:
+            what = f"its {type(envelope.body).__name__} to {envelope.target}"
+            raise ActorFailedError(envelope.source, what, now_us) from error
+        end = self._ends.get((envelope.source, envelope.target))
+        if end is None:
+            end, _ = self._join(envelope.source, envelope.target)
+        if end.broken:
+            self._lose(envelope, "disconnected")
+        elif len(end.queue) >= QUEUE_LIMIT:
+            self._lose(envelope, "queue full")
+        else:
+            end.queue.append((envelope, frame))
+            end.waiting.unpark()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be written."""
+        return not any(end.queue or end.writing for end in self._ends.values())
+
+    def stop_reading(self) -> None:
+        """Take no more messages in; what is queued is still written."""
+        self._stopped = True
+        for end in self._ends.values():
+            if end.reader is not None:
+                end.reader.cancel()
+
+    async def _drive(self, me: str, peer: str, wire: Wire) -> None:
+        """Write and read one end of a wire until it breaks; BrokenLinkError or FrameError then.
+
+        What it did not write is lost with it. At the end of a replication nothing is lost: it was
+        still under way.
+        """
+        end = self._ends[me, peer]
+        end.broken = False
+        end.up.set()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, end, wire)
+                with trio.CancelScope() as end.reader:
+                    if not self._stopped:
+                        await self._read(me, peer, wire)
+                await trio.sleep_forever()  # it reads no more: what is queued is still written
+        except* (BrokenLinkError, FrameError) as errors:
+            reason = errors.exceptions[0]
+        end.broken, end.reader = True, None
+        queue, end.queue = end.queue, deque()
+        for envelope, _ in queue:
+            self._lose(envelope, "disconnected")
+        raise reason
+
+    async def _write(self, end: _End, wire: Wire) -> None:
+        try:
+            while True:
+                while not end.queue:
+                    await end.waiting.park()
+                end.writing = True
+                await wire.send(end.queue.popleft()[1])
+                end.writing = False
+        finally:
+            end.writing = False
+
+    async def _read(self, me: str, peer: str, wire: Wire) -> None:
+        """Hand over what comes, one message after another."""
+        while True:
+            envelope = self._codec.decode(await wire.receive(), peer)
+            if envelope.target != me:
+                raise FrameError(f"a message to {envelope.target}, but this is {me}")
+            await self._arrive(me, envelope)

@@ -1,0 +1,473 @@
+"""The trio host: pure actors as trio tasks, each with a mailbox, joined by byte streams.
+
+A `TrioWorld` is built and run as a `Simulator` is, so a scenario runs on it unchanged, and its
+actors can't tell the two apart: chance and ids depend on the same names, turns are atomic, and
+timers come in the same order. What differs is who moves time. Under a virtual clock the timekeeper
+lets the world come to rest before it lets the next timer fire, so outcomes differ from the
+simulator's only by the order of messages at one instant. On a real clock time goes by itself, at a
+speed: at 20 a poll of 20 s takes one.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from functools import partial
+from heapq import heappop
+from typing import Any
+
+import msgspec
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.actor import Unanswered
+from actors.errors import ActorFailedError, UnhandledMessageError
+from actors.host import AGAIN, WHAT, WHOSE, HostContext, HostedWorld
+from actors.mailbox import MAILBOX_LIMIT
+from actors.network import Network
+from actors.simulator import Due
+from actors.supervisor import GaveUpError, RestartPolicy, Supervisor
+from logs.record import Recorder
+from transports.clock import EPOCH_US
+from transports.envelope import Envelope
+from transports.local import MemoryTransport, Transport
+from transports.memory import Link, Post
+from transports.wire import WireCodec
+
+QUIET_S = 0.05  # real time in which nothing happens: loopback sockets take far less
+SETTLE_LIMIT_S = 0.5  # real time that the last messages of a replication may take
+DRAIN_S = 10.0  # real time; what supervises processes usually kills them after that
+DRAIN_TICK_S = 0.01
+
+
+def virtual_clock() -> trio.abc.Clock:
+    """Return a clock that stands still, and jumps when every task waits for it."""
+    return MockClock(autojump_threshold=0)
+
+
+class TrioWorld(HostedWorld):
+    """Built once for a cell. `run` starts every actor from an empty store, once a replication.
+
+    `transport` joins the actors; `clock` makes a replication's clock, None for the machine's own,
+    and `speed` is how many seconds of the world pass in one of its seconds. With `restart` an actor
+    that raises is started again; without, it ends the replication. `epoch_us` is the wall time at
+    which the world begins.
+    """
+
+    context_type = HostContext
+    contexts: dict[str, HostContext]  # type: ignore[assignment]  # this world makes no others
+
+    def __init__(
+        self,
+        seed: int,
+        cell: str,
+        *,
+        transport: Transport | None = None,
+        clock: Callable[[], trio.abc.Clock] | None = virtual_clock,
+        speed: float = 1.0,
+        restart: RestartPolicy | None = None,
+        mailbox_limit: int = MAILBOX_LIMIT,
+        epoch_us: int = EPOCH_US,
+    ) -> None:
+        if not 0 < speed < float("inf"):
+            raise ValueError(f"a clock can't go at {speed} times its speed: give more than 0")
+        self.mailbox_limit = mailbox_limit
+        self.epoch_us = epoch_us
+        self._still_us = 0  # the time while no clock runs
+        self._clock: trio.abc.Clock | None = None
+        self._zero_s = 0.0
+        self._halted: BaseException | None = None
+        self._last_us = 0  # when the last turn ended, or `finish` was called
+        super().__init__(seed, cell)
+        self._make_clock = clock
+        self._speed = speed
+        self._transport = transport or MemoryTransport()
+        self._supervisor = None if restart is None else Supervisor(restart)
+        self._codec: WireCodec | None = None
+        self._virtual = False
+        self._serving = self._draining = False
+        self._changed = trio.Event()
+        self._network: Network | None = None
+        self._nursery: trio.Nursery | None = None
+
+    # Time
+
+    @property
+    def now_us(self) -> int:
+        """Microseconds since the world began."""
+        if self._clock is None:
+            return self._still_us
+        return round((self._clock.current_time() - self._zero_s) * self._speed * 1e6)
+
+    @now_us.setter
+    def now_us(self, now_us: int) -> None:
+        self._still_us = now_us
+
+    def at(self, due_us: int, action: Callable[[], Any]) -> None:
+        """Call `action` at a time, before all else that is due then."""
+        super().at(due_us, action)
+        self._changed.set()
+
+    def finish(self) -> None:
+        """End the replication once every message of this instant is delivered."""
+        self.finished = True
+        self._last_us = self.now_us
+        self._changed.set()
+
+    def halt(self, error: BaseException) -> None:
+        """Raise an error in the next turn, whosever it is.
+
+        For signal handlers: what they raise themselves may hit the scheduler, which can't go on.
+        """
+        self._halted = error
+
+    # Ways
+
+    def connect(self, link: Callable[[str, str], Link | None]) -> None:
+        """Join every two actors by the link that `link(source, target)` makes, else by a plain one.
+
+        A link decides what becomes of a message; then it goes over the transport's wire.
+        """
+        super().connect(lambda source, target: link(source, target) or self.new_link())
+
+    def _post(self, way: Link) -> Post:
+        return way.release  # a turn's effects are its outbox
+
+    def deliver_now(self, envelope: Envelope[Any]) -> None:
+        """Send the message over its wire; to its own sender it goes at once, if there is room."""
+        target = self.contexts[envelope.target]
+        if type(envelope.body) not in target.handlers:
+            raise UnhandledMessageError(
+                f"{target.name} has no handler for {type(envelope.body).__name__}: "
+                "name it in `handlers`"
+            )
+        if envelope.source != envelope.target:
+            assert self._network is not None, "messages are sent while the world runs"
+            self._network.send(envelope, self.now_us)
+        elif not target.mailbox.offer(envelope):
+            self.lose(envelope, "down" if target.down else "mailbox full")
+
+    def deliver_at(self, envelope: Envelope[Any], due_us: int) -> None:
+        """Deliver the message at a time that is not past."""
+        super().deliver_at(envelope, due_us)
+        self._changed.set()
+
+    async def _receive(self, me: str, envelope: Envelope[Any]) -> None:
+        """Put what a wire brought into its mailbox, once there is room."""
+        if not await self.contexts[me].mailbox.put(envelope):
+            self.lose(envelope, "down")
+
+    # Actor faults
+
+    def kill(self, name: str, fault: str) -> bool:
+        """End an actor: its task, timers, questions and mailbox are gone, its store stays.
+
+        False if it is down already.
+
+        A turn in a worker thread comes to its end, but is undone. Messages to it are lost as
+        "down" until it is revived.
+        """
+        context = self.contexts[name]
+        if context.down:
+            return False
+        context.down, context.busy = True, False
+        context.suspended_us = -1
+        context.scope.cancel()
+        for envelope in context.mailbox.close():
+            self.lose(envelope, "down")
+        context.forget()
+        self._say(name, fault, "kill")
+        return True
+
+    def revive(self, name: str, fault: str) -> None:
+        """Start a killed actor again, in a new boot."""
+        context = self.contexts[name]
+        if context.down:
+            self._say(name, fault, "start")
+            context.come_up()
+            assert self._nursery is not None, "actors are revived while the world runs"
+            self._nursery.start_soon(self._live, context, True)
+
+    def suspend(self, name: str, fault: str, clock_stops: bool) -> bool:
+        """Let an actor take no turns; its mail waits. False if it is down or takes none already.
+
+        With `clock_stops` its timers and time-outs stand still.
+        """
+        context = self.contexts[name]
+        if context.down or context.suspended_us >= 0:
+            return False
+        self._say(name, fault, "suspend")
+        context.suspend(clock_stops)
+        return True
+
+    def resume(self, name: str, fault: str) -> None:
+        """Let a suspended actor go on."""
+        context = self.contexts[name]
+        if context.suspended_us >= 0:
+            self._say(name, fault, "resume")
+            context.resume()
+
+    def _say(self, name: str, fault: str, act: str) -> None:
+        if self.recorder is not None:
+            self.recorder.fault(self.now_us, name, fault, act)
+
+    # Running
+
+    def run(self, replication: int, recorder: Recorder | None = None) -> None:
+        """Run one replication to its end; raise a SimulationError if it can't get there.
+
+        Whatever happens, no task, socket or listener of it is left. ValueError if the transport's
+        bytes take real time and the clock is virtual: it would jump while they are under way.
+        """
+        clock = None if self._make_clock is None else self._make_clock()
+        self._virtual = isinstance(clock, MockClock) and clock.rate == 0
+        if self._virtual and self._transport.in_real_time:
+            raise ValueError(
+                "this transport takes real time, which a virtual clock does not wait for: "
+                "give clock=None, and a speed"
+            )
+        self.replication = replication
+        self._draining, self._halted = False, None
+        if self._supervisor is not None:
+            self._supervisor.reset()
+        self._reset(replication, recorder)
+        try:
+            trio.run(self._main, clock=clock)
+        except (BaseExceptionGroup, trio.TrioInternalError) as error:
+            told = _told(error)
+            raise told from told.__cause__
+        finally:
+            self.recorder = self._network = self._nursery = self._clock = None
+
+    def serve(self, recorder: Recorder | None = None, *, grace_s: float = DRAIN_S) -> None:
+        """Run until SIGTERM or SIGINT, then drain: for deployments, in the main thread.
+
+        To drain is to read no more, to finish what waits in the mailboxes, and to write what that
+        sends. Timers fire no more. After `grace_s`, or at a second signal, it ends as it is.
+        """
+        self._serving, self._grace_s = True, grace_s
+        try:
+            self.run(0, recorder)
+        finally:
+            self._serving = False
+
+    async def _main(self) -> None:
+        self._changed = trio.Event()
+        self._network = Network(self._transport, self._message_codec(), self._receive, self.lose)
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                await self._network.open(nursery, list(self.contexts))
+                self._clock = trio.lowlevel.current_clock()
+                self._zero_s = self._clock.current_time()
+                if self._serving:
+                    await nursery.start(self._drain_on_signals)
+                for context in self.contexts.values():
+                    await self._boot(context)
+                for context in self.contexts.values():
+                    nursery.start_soon(self._live, context, False)
+                await self._keep_time()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._still_us = self._last_us if self.finished else self.now_us
+
+    def _message_codec(self) -> WireCodec:
+        if self._codec is None:
+            kinds = {kind for one in self.contexts.values() for kind in one.actor.handlers}
+            self._codec = WireCodec(
+                kind for kind in kinds - {Unanswered} if issubclass(kind, msgspec.Struct)
+            )
+        return self._codec
+
+    # The timekeeper
+
+    async def _keep_time(self) -> None:
+        """Tell everybody what is due, until the replication ends."""
+        heap = self.heap
+        while True:
+            if self._virtual or (self.finished and not self._draining):
+                await self._settle()
+            if self.finished:
+                return
+            if not heap and not self._serving:
+                await self._settle()
+                if self._is_dead():
+                    self._sleep_forever()
+                continue
+            self._changed = trio.Event()
+            due_s = heap[0][0] / self._speed / 1e6 if heap else float("inf")
+            with trio.move_on_at(self._zero_s + due_s):
+                await self._changed.wait()
+                continue
+            if heap and heap[0][0] <= self.now_us:
+                self._fire(heappop(heap))
+
+    async def _settle(self) -> None:
+        """Wait until nothing happens any more but by time.
+
+        Bytes of a real wire are seen by nobody while they are under way, so there it is a guess.
+        """
+        if self._virtual:
+            await wait_all_tasks_blocked()
+            return
+        with trio.move_on_after(SETTLE_LIMIT_S):
+            while self._is_busy():  # noqa: ASYNC110  rest is not one task's event
+                await trio.sleep(QUIET_S)
+            await wait_all_tasks_blocked(QUIET_S)
+
+    def _is_dead(self) -> bool:
+        """Whether nothing will ever happen again."""
+        return not (self.heap or self.finished or self._is_busy())
+
+    def _is_busy(self) -> bool:
+        """Whether an actor is in a turn, or has one to take."""
+        return any(
+            one.busy or (len(one.mailbox) and not one.mailbox.paused)
+            for one in self.contexts.values()
+        )
+
+    def _fire(self, due: Due) -> None:
+        due_us, _, context, what, _, again = due
+        if context is None:
+            if type(what) is Envelope:
+                self.deliver_now(what)
+            elif what is not None:
+                what()
+        elif not self._draining:
+            if again is not None and type(what) is str:
+                due[0], due[1] = due_us + again[0], next(self.serials)
+                self.schedule(due)
+            context.mailbox.alarm(due)
+
+    # Turns
+
+    async def _live(self, actor: HostContext, boot: bool) -> None:
+        """Be an actor: take one turn after another until it is killed."""
+        with actor.scope:
+            async with actor.lock:
+                if boot:
+                    actor.begin_boot()
+                    await self._boot(actor)
+                while True:
+                    what = await actor.mailbox.get()
+                    actor.busy = True
+                    if type(what) is Envelope:
+                        await self._take_message(actor, what)
+                    else:
+                        await self._take_due(actor, what)
+                    actor.busy = False
+
+    async def _boot(self, actor: HostContext) -> None:
+        if self.recorder is not None:
+            actor.record = self.recorder.start(self.now_us, actor.name, actor.boot)
+        await self._turn(actor, "its start", partial(actor.actor.on_start, actor))
+
+    async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
+        if envelope.reply_to and not actor.answered(envelope.reply_to):
+            self._late(envelope)
+            return
+        if self.recorder is not None:
+            actor.record = self.recorder.message(self.now_us, envelope)
+
+        def take() -> None:
+            answer = actor.handlers[type(envelope.body)](actor, envelope)
+            if answer is not None:
+                actor.reply(envelope, answer)
+
+        await self._turn(actor, envelope, take)
+
+    async def _take_due(self, actor: HostContext, due: Due) -> None:
+        """Let a timer or a time-out have its turn, unless it was taken back meanwhile."""
+        what, cause, again = due[WHAT], due[WHAT + 1], due[AGAIN]
+        if due[WHOSE] is None:
+            return
+        recorder, name = self.recorder, actor.name
+        if type(what) is int:
+            actor.answered(what)
+            if recorder is not None:
+                actor.record = recorder.unanswered(self.now_us, name, cause, what)
+            told = Envelope(0, name, name, what, actor.record, Unanswered(again))
+            await self._turn(actor, what, lambda: actor.handlers[Unanswered](actor, told))
+            return
+        if recorder is not None:
+            actor.record = recorder.timer(self.now_us, name, cause, what)
+        if again is None:
+            del actor.timers[what]
+            await self._turn(actor, what, partial(actor.on_timer, actor, what))
+        else:
+            await self._turn(actor, what, partial(actor.request, *again[1:]))
+
+    async def _turn(self, actor: HostContext, turn: Any, take: Callable[[], Any]) -> None:
+        """Take one turn, and let out what it asked for; if it fails, all of it never was."""
+        actor.turn, actor.turn_us = turn, self.now_us
+        if self._halted is not None:
+            raise self._halted
+        life = actor.scope
+        try:
+            if actor.blocking and not self._virtual:
+                await trio.to_thread.run_sync(self._act, actor, turn, take)
+            else:
+                self._act(actor, turn, take)
+        except Exception as error:  # noqa: BLE001  whatever a turn raises is told in the scenario's terms
+            actor.undo()
+            if not life.cancel_called:
+                await self._fail(actor, turn, error)
+            return
+        if life.cancel_called:
+            actor.undo()  # killed while it ran in a thread
+        else:
+            actor.release()
+            self._last_us = self.now_us
+
+    def _act(self, context: HostContext, turn: Any, take: Callable[[], Any]) -> None:
+        """Call the actor. This frame alone names a context: the watchdog reads whose turn it is."""
+        take()
+
+    async def _fail(self, actor: HostContext, turn: Any, error: Exception) -> None:
+        """Start an actor again whose turn raised, if its policy allows it."""
+        supervisor, now_us = self._supervisor, self.now_us
+        try:
+            self._explain(error, actor, turn)
+        except ActorFailedError as failed:
+            if supervisor is None:
+                raise
+            if not supervisor.allows(actor.name, now_us):
+                raise GaveUpError(actor.name, failed.turn, now_us, supervisor.policy) from error
+        if self.recorder is not None:
+            why = f"the turn failed: {type(error).__name__}: {error}"
+            self.recorder.undone(now_us, actor.name, actor.record, why)
+        actor.begin_boot()
+        await self._boot(actor)
+
+    # The end of a deployment
+
+    async def _drain_on_signals(self, task_status: trio.TaskStatus[None]) -> None:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            task_status.started()
+            assert self._nursery is not None, "it is the parent of this task"
+            async for _ in signals:
+                if self._draining:
+                    self._nursery.cancel_scope.cancel()
+                    return
+                self._draining = True
+                self._nursery.start_soon(self._drain)
+
+    async def _drain(self) -> None:
+        network = self._network
+        assert network is not None, "messages are sent while the world runs"
+        network.stop_reading()
+        with trio.move_on_after(self._grace_s):
+            while self._is_busy() or not network.idle:  # noqa: ASYNC110  rest is not one task's event
+                await trio.sleep(DRAIN_TICK_S)
+        self.finish()
+
+
+def _told(error: BaseException) -> BaseException:
+    """Return what is to be raised of all that tasks raised: an interrupt, else the first error."""
+    if isinstance(error, trio.TrioInternalError) and error.__cause__ is not None:
+        return _told(error.__cause__)  # a signal's handler raised in the scheduler itself
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    leaves = [_told(one) for one in error.exceptions]
+    interrupts = [one for one in leaves if not isinstance(one, Exception)]
+    return (interrupts or leaves)[0]

@@ -1,0 +1,150 @@
+"""Mailboxes: bounded, in order, alarms first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.mailbox import Mailbox
+from transports.envelope import Envelope
+
+
+def mail(number: int, source: str = "a") -> Envelope[Any]:
+    return Envelope(number, source, "me", 0, 0, None)
+
+
+async def take(box: Mailbox, count: int) -> list[int]:
+    """The numbers of the next messages."""
+    return [(await box.get()).id for _ in range(count)]
+
+
+async def test_messages_come_in_order_and_alarms_before_them() -> None:
+    box = Mailbox()
+    for number in (1, 2):
+        assert await box.put(mail(number))
+    first, second = [5, 1], [6, 2]
+    box.alarm(first)
+    box.alarm(second)
+    assert len(box) == 4
+    assert [await box.get(), await box.get()] == [first, second]
+    assert await take(box, 2) == [1, 2]
+    assert len(box) == 0
+
+
+async def test_an_alarm_that_waits_is_not_told_twice() -> None:
+    box = Mailbox()
+    due, equal = [5, 1], [5, 1]
+    for alarm in (due, due, equal):
+        box.alarm(alarm)
+    assert len(box) == 2
+    assert await box.get() is due
+    box.alarm(due)
+    assert len(box) == 2
+
+
+async def test_a_full_one_refuses_an_offer_and_lets_putters_wait_in_their_order() -> None:
+    box = Mailbox(limit=2)
+    assert [box.offer(mail(number)) for number in (1, 2, 3)] == [True, True, False]
+
+    async def put(number: int) -> None:
+        assert await box.put(mail(number))
+
+    async with trio.open_nursery() as nursery:
+        for number in (4, 5):
+            nursery.start_soon(put, number)
+            await trio.testing.wait_all_tasks_blocked()
+        assert len(box) == 2
+        assert await take(box, 2) == [1, 2]
+        await trio.testing.wait_all_tasks_blocked()
+    assert await take(box, 2) == [4, 5]
+
+
+async def test_alarms_have_room_in_a_full_one() -> None:
+    box = Mailbox(limit=1)
+    box.offer(mail(1))
+    box.alarm([1, 1])
+    assert len(box) == 2
+
+
+async def test_who_takes_waits_for_mail() -> None:
+    box, got = Mailbox(), []
+
+    async def taker() -> None:
+        got.extend(await take(box, 1))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(taker)
+        await trio.testing.wait_all_tasks_blocked()
+        assert got == []
+        box.offer(mail(7))
+    assert got == [7]
+
+
+async def test_a_paused_one_takes_in_and_gives_nothing_out() -> None:
+    box = Mailbox()
+    box.paused = True
+    box.offer(mail(1))
+    box.alarm([1, 1])
+    with trio.move_on_after(0.01) as scope:
+        await box.get()
+    assert scope.cancelled_caught
+    box.resume()
+    assert await box.get() == [1, 1]
+    assert await take(box, 1) == [1]
+
+
+async def test_a_closed_one_gives_back_its_mail_and_takes_none() -> None:
+    box = Mailbox(limit=1)
+    box.offer(mail(1))
+    box.alarm([1, 1])
+    told = []
+
+    async def put() -> None:
+        told.append(await box.put(mail(2)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(put)
+        await trio.testing.wait_all_tasks_blocked()
+        assert [envelope.id for envelope in box.close()] == [1]
+    assert told == [False]
+    assert not box.offer(mail(3))
+    assert not await box.put(mail(4))
+    assert len(box) == 0
+
+
+@given(limit=st.integers(1, 4), counts=st.lists(st.integers(0, 12), min_size=1, max_size=4))
+def test_it_never_holds_more_than_its_limit_and_keeps_each_sources_order(
+    limit: int, counts: list[int]
+) -> None:
+    got: list[Envelope[Any]] = []
+
+    async def main() -> None:
+        box = Mailbox(limit)
+
+        async def put(source: str, count: int) -> None:
+            for number in range(count):
+                assert await box.put(mail(number, source))
+
+        async with trio.open_nursery() as nursery:
+            for place, count in enumerate(counts):
+                nursery.start_soon(put, str(place), count)
+            for _ in range(sum(counts)):
+                assert len(box) <= limit
+                got.append(await box.get())
+
+    trio.run(main)
+    for place, count in enumerate(counts):
+        assert [one.id for one in got if one.source == str(place)] == list(range(count))
+
+
+async def test_an_actor_that_never_runs_dry_lets_others_have_turns() -> None:
+    box = Mailbox()
+    for number in range(50):
+        box.offer(mail(number))
+    with pytest.raises(trio.TooSlowError):
+        with trio.fail_after(0):  # only a task that reaches a checkpoint is cancelled
+            await take(box, 50)

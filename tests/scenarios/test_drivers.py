@@ -1,0 +1,223 @@
+"""Every published scenario has the same outcome on both hosts, in memory and over sockets."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import pytest
+
+from actors.world import TrioWorld
+from scenarios.build import CellRun
+from scenarios.drivers import trio_world
+from scenarios.load import Plan, load_plan
+from scenarios.problems import ScenarioError
+from scenarios.reproduce import again
+from scenarios.run import run
+from transports.local import RANKS, TcpTransport
+
+FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "published"
+PLANS = {path.stem: load_plan(path) for path in sorted(FOLDER.glob("*.toml"))}
+REPLICATIONS = 6  # of the ordinary test, some 4 s; all 50 take half a minute
+SOAK_REPLICATIONS = 50
+
+World = Callable[[int, str], Any]
+
+
+def cells(plan: Plan, world: Callable[[Any], World] | None = None) -> Iterator[CellRun]:
+    """Each cell of a plan, on the simulator or on the world that is made for its scenario."""
+    for scenario, cell in zip(plan.scenarios, plan.cells, strict=True):
+        host = None if world is None else world(scenario)
+        yield CellRun(scenario, plan.run.seed, cell.label, plan.folder, world=host)
+
+
+def outcome(cell: CellRun, replication: int) -> tuple[dict[str, list[float]], int]:
+    """The metrics' rows of a replication, and when it ended in microseconds."""
+    cell.simulator.run(replication)
+    rows = {name: metric.rows() for name, metric in cell.metrics.items()}
+    return rows, cell.simulator.now_us
+
+
+# In memory, under a virtual clock: exactly equal
+
+
+def compare(file: str, replications: int) -> None:
+    plan = PLANS[file]
+    on_trio = cells(plan, lambda _scenario: TrioWorld)
+    for ours, theirs in zip(cells(plan), on_trio, strict=True):
+        assert type(theirs.simulator) is TrioWorld
+        for replication in range(replications):
+            want, got = outcome(ours, replication), outcome(theirs, replication)
+            assert got == want, f"{file} {replication}"
+            assert [fault.fired for fault in theirs.faults] == [
+                fault.fired for fault in ours.faults
+            ]
+
+
+@pytest.mark.parametrize("file", PLANS)
+def test_a_published_scenario_has_the_same_outcome_on_trio_in_memory(file: str) -> None:
+    compare(file, REPLICATIONS)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("file", PLANS)
+def test_fifty_replications_have_the_same_outcome_on_trio_in_memory(file: str) -> None:
+    compare(file, SOAK_REPLICATIONS)
+
+
+# Over sockets, on the machine's clock: equal but for what the machine takes
+
+
+class Tried(NamedTuple):
+    """A replication over TCP: how fast, and how many steps its longest metric spans at most.
+
+    A step is a timer or a message that another one waits for: each comes a little late.
+    """
+
+    file: str
+    speed: float
+    replication: int
+    steps: int
+
+
+TRIED = [
+    Tried("pickup_wait", 50, 0, 8),
+    Tried("consent", 200, 0, 20),
+    Tried("cancel", 50, 0, 12),
+]
+STEP_S = 0.001  # what a step takes on an idle machine: 0.3 ms were measured
+STALL_S = 0.010  # a machine that was stalled for longer is asked again,
+ATTEMPTS = 4  # so often
+
+
+class Lateness:
+    """How late threads of this process wake while a replication runs, in real seconds."""
+
+    def __init__(self) -> None:
+        self.worst_s = 0.0
+        self._late_s: list[float] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._measure)
+
+    def __enter__(self) -> Lateness:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.worst_s = max(self._late_s)
+        self.usual_s = median(self._late_s)
+
+    def _measure(self) -> None:
+        while True:
+            due_s = time.perf_counter() + 0.002
+            over = self._over.wait(0.002)
+            self._late_s.append(max(0.0, time.perf_counter() - due_s))
+            if over:
+                return
+
+
+def over_tcp(speed: float) -> Callable[[Any], World]:
+    def make(scenario: Any) -> World:
+        ranks = {one.name: RANKS[one.kind] for one in scenario.cast}
+        return lambda seed, label: TrioWorld(
+            seed, label, transport=TcpTransport(ranks), clock=None, speed=speed
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("tried", TRIED, ids=[tried.file for tried in TRIED])
+def test_a_published_scenario_has_the_same_outcome_over_sockets(tried: Tried) -> None:
+    plan = PLANS[tried.file]
+    ours, theirs = next(cells(plan)), next(cells(plan, over_tcp(tried.speed)))
+    want, ended_us = outcome(ours, tried.replication)
+    attempts = 1
+    begun_s = time.perf_counter()
+    with Lateness() as late:
+        got, got_ended_us = outcome(theirs, tried.replication)
+    took_s = time.perf_counter() - begun_s
+    while late.worst_s > STALL_S and attempts < ATTEMPTS:
+        attempts += 1
+        with Lateness() as late:
+            got, got_ended_us = outcome(theirs, tried.replication)
+    # Each step has the usual lateness; a stall moves what comes after it, and may hit both ends.
+    late_s = tried.steps * (late.usual_s + STEP_S) + 2 * late.worst_s
+    tolerance_s = late_s * tried.speed
+    for name, values in want.items():
+        assert len(got[name]) == len(values), name
+        if is_time(plan, name):
+            assert got[name] == pytest.approx(values, abs=tolerance_s), name
+        else:
+            assert got[name] == values, name
+    assert abs(got_ended_us - ended_us) / 1e6 <= tolerance_s
+    assert took_s >= ended_us / 1e6 / tried.speed, "time goes at its speed"
+
+
+def is_time(plan: Plan, metric: str) -> bool:
+    """Whether a metric is in seconds; the others are counts, and must be equal."""
+    return plan.scenarios[0].metrics[metric].source is not None
+
+
+# From the command line
+
+
+FAULTY = """schema = 1
+name = "faulty"
+profile = "recommended"
+[run]
+replications = 2
+[engine]
+duration = "20s"
+[[fault]]
+kind = "drop"
+message = "Start"
+nth = 1
+"""
+
+
+def test_one_flag_takes_a_file_with_faults_from_the_simulator_to_sockets(tmp_path: Path) -> None:
+    path = tmp_path / "faulty.toml"
+    path.write_text(FAULTY)
+    options: dict[str, Any] = {"driver": "trio", "transport": "tcp", "speed": 400.0, "jobs": 1}
+    one = run(path, **options).scenarios[0]
+    assert list(one.cells[0].fired("drop-1")) == [1, 1]
+    assert one.troubles == []
+    assert one.found == []
+    assert again(one.plan).endswith("--transport tcp --speed 400")
+    memory = run(path, driver="trio", jobs=1).scenarios[0]
+    assert list(memory.cells[0].fired("drop-1")) == [1, 1]
+    assert again(memory.plan).endswith("--driver trio")
+
+
+def test_unix_sockets_leave_no_folder_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "faulty.toml"
+    path.write_text(FAULTY)
+    sockets = tmp_path / "s"
+    sockets.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(sockets))
+    options: dict[str, Any] = {"driver": "trio", "transport": "unix", "speed": 400.0, "jobs": 1}
+    one = run(path, {"run.replications": 1}, **options).scenarios[0]
+    assert list(one.cells[0].fired("drop-1")) == [1]
+    assert list(sockets.iterdir()) == []
+
+
+def test_what_only_the_simulator_can_do_is_refused_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "faulty.toml"
+    path.write_text(FAULTY + '[[fault]]\nkind = "crash"\nactor = "relay"\n')
+    with pytest.raises(ScenarioError, match="crash-2 acts on commits"):
+        run(path, driver="trio", jobs=1)
+
+
+def test_a_scenario_s_world_is_tasks_in_memory_or_sockets_between_ranked_actors() -> None:
+    scenario = PLANS["pickup_wait"].scenarios[0]
+    assert trio_world(scenario, "memory", 20.0) is TrioWorld
+    world = trio_world(scenario, "tcp", 20.0)(1, "")
+    assert isinstance(world, TrioWorld)

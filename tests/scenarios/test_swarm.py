@@ -1,0 +1,43 @@
+"""Random fault plans: each its own, the same for the same seed, and healed in time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from scenarios.explore import with_plan
+from scenarios.spec import FAULTS
+from scenarios.swarm import HEAL_S, plan_of
+from tests.scenarios.loading import load
+from transports.faults.fault import LinkFault
+
+KINDS = {"server": "server", "relay": "relay", "engine": "engine", "agent": "agent"}
+PLANS = [plan_of(1, number, KINDS) for number in range(300)]
+
+
+def test_a_plan_depends_on_its_seed_and_number_alone() -> None:
+    assert plan_of(1, 7, KINDS) == PLANS[7]
+    assert plan_of(2, 7, KINDS) != PLANS[7]
+    assert len({str(plan) for plan in PLANS}) == len(PLANS)
+
+
+def test_plans_have_every_kind_of_fault_and_leave_every_kind_out() -> None:
+    seen = Counter(kind for plan in PLANS for kind in {table["kind"] for table in plan})
+    assert set(seen) == set(FAULTS)
+    for kind, count in seen.items():
+        assert 30 < count < 250, kind
+    assert all(PLANS)
+    assert len({table["name"] for table in PLANS[0]}) == len(PLANS[0])
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_every_plan_is_one_that_a_file_may_have_and_heals(number: int, tmp_path: Path) -> None:
+    scenario = with_plan(load(tmp_path, "").scenarios[0], PLANS[number])
+    assert len(scenario.faults) == len(PLANS[number])
+    for fault in scenario.faults:
+        if isinstance(fault, LinkFault) and fault.lasts is None:
+            assert fault.nth is not None
+        if fault.at is not None and fault.lasts is not None:
+            assert fault.at + fault.lasts <= HEAL_S * 1_000_000

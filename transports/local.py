@@ -1,0 +1,208 @@
+"""Transports for actors of one process: how each two of them are joined, in memory or over TCP.
+
+Two actors share one connection, both ways. Over TCP the one with the higher rank dials, as relays
+and agents dial a server that they can reach while it can't reach them.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
+
+import trio
+from anyio.abc import ByteStream
+
+from transports.acceptor import serve
+from transports.codec import FrameError
+from transports.connection import BrokenLinkError, Connection, Log, Peer, Timings
+from transports.dialer import stay_connected
+from transports.frames import FrameBuffer
+from transports.handshake import PROTOCOL, Hello, accept_tokens
+from transports.pipe import open_pipe
+from transports.tcp import (
+    SocketsListener,
+    connect_tcp,
+    connect_unix,
+    listen_tcp,
+    listen_unix,
+)
+
+RANKS = {"server": 0, "engine": 1, "relay": 2, "owner": 3, "agent": 4}  # by an actor's kind
+LOOPBACK = "127.0.0.1"
+
+# Nobody in memory is half-open, and a virtual clock may jump by days while a mailbox is full.
+PATIENT = Timings(frame_s=inf, silence_s=inf)
+
+
+class Wire(Protocol):
+    """One connection between two actors, as one of them has it; see `transports.connection`."""
+
+    async def send(self, frame: bytes) -> None:
+        """Send a frame; waits under back-pressure. BrokenLinkError if the link breaks."""
+
+    async def receive(self) -> bytes:
+        """Return the next frame; BrokenLinkError if the link breaks."""
+
+
+# (me, peer, my end of the wire): drives it until it breaks, then raises BrokenLinkError or
+# FrameError with the reason.
+Handle = Callable[[str, str, Wire], Awaitable[None]]
+
+
+class Transport(Protocol):
+    """Joins actors of one process by wires that keep the contract of a link."""
+
+    eager: bool  # whether all are joined before the first turn, since joining takes time
+    in_real_time: bool  # whether bytes take real time, which no virtual clock waits for
+
+    async def open(self, nursery: trio.Nursery, names: Sequence[str], handle: Handle) -> None:
+        """Prepare to join these actors; `handle` drives each end of each wire.
+
+        All that the transport starts lives in the nursery, and is gone with it.
+        """
+
+    def join(self, one: str, other: str) -> None:
+        """Join two of them, for as long as the nursery lives; each end is handled before long."""
+
+
+class MemoryTransport:
+    """Joins actors by byte streams in memory, which take no time at all and never break."""
+
+    eager = False
+    in_real_time = False
+
+    _nursery: trio.Nursery
+    _handle: Handle
+
+    async def open(self, nursery: trio.Nursery, names: Sequence[str], handle: Handle) -> None:
+        """Prepare to join these actors."""
+        self._nursery, self._handle = nursery, handle
+        await trio.lowlevel.checkpoint()
+
+    def join(self, one: str, other: str) -> None:
+        """Join two of them."""
+        near, far = open_pipe()
+        self._nursery.start_soon(self._hold, one, other, near)
+        self._nursery.start_soon(self._hold, other, one, far)
+
+    async def _hold(self, me: str, peer: str, stream: ByteStream) -> None:
+        """Let one end be handled; when that is over, the other end learns it."""
+        known = Peer(protocol=PROTOCOL, name=peer, boot="")
+        connection = Connection(stream, known, PATIENT, FrameBuffer())
+        try:
+            with suppress(BrokenLinkError, FrameError):
+                await self._handle(me, peer, connection)
+        finally:
+            await connection.aclose()
+
+
+class TcpTransport:
+    """Joins actors by TCP over the loopback interface, greeted with a token that nobody else has.
+
+    `ranks` says who dials: the higher rank the lower, equal ones by name; a name that is missing
+    has rank 0. `log` is told of links that come up, break and are refused.
+    """
+
+    eager = True
+    in_real_time = True
+
+    _nursery: trio.Nursery
+    _handle: Handle
+
+    def __init__(
+        self,
+        ranks: Mapping[str, int] | None = None,
+        *,
+        log: Log | None = None,
+        timings: Timings | None = None,
+    ) -> None:
+        self._ranks = ranks or {}
+        self._log: Log = log or _say_nothing
+        self._timings = timings
+        self._ports: dict[str, int] = {}
+        self._token = self._boot = ""
+
+    async def open(self, nursery: trio.Nursery, names: Sequence[str], handle: Handle) -> None:
+        """Listen for each actor that may be dialled; OSError if the machine has no port left."""
+        self._nursery, self._handle = nursery, handle
+        self._token, self._boot = secrets.token_hex(), secrets.token_hex(8)  # of this replication
+        tokens = dict.fromkeys(names, self._token)
+        for name in sorted(names, key=self._rank)[:-1]:
+            nursery.start_soon(self._listen, name, await self._listener(name), tokens)
+
+    async def _listener(self, name: str) -> SocketsListener:
+        """Listen for those who dial an actor."""
+        listener = await listen_tcp(LOOPBACK, 0)
+        self._ports[name] = listener.port
+        return listener
+
+    def _way_to(self, name: str) -> Callable[[], Awaitable[ByteStream]]:
+        """Return what connects to an actor."""
+        return partial(connect_tcp, LOOPBACK, self._ports[name])
+
+    def join(self, one: str, other: str) -> None:
+        """Let the higher rank dial the lower, again and again when the connection breaks."""
+        lower, higher = sorted((one, other), key=self._rank)
+        self._nursery.start_soon(self._dial, higher, lower)
+
+    def _rank(self, name: str) -> tuple[int, str]:
+        return self._ranks.get(name, 0), name
+
+    async def _listen(self, me: str, listener: SocketsListener, tokens: dict[str, str]) -> None:
+        async def handle(connection: Connection) -> None:
+            await self._handle(me, connection.peer.name, connection)
+
+        async with listener:
+            await serve(
+                listener,
+                Peer(protocol=PROTOCOL, name=me, boot=self._boot),
+                accept=accept_tokens(tokens),
+                handle=handle,
+                log=partial(self._log, actor=me),
+                timings=self._timings,
+            )
+
+    async def _dial(self, me: str, peer: str) -> None:
+        async def handle(connection: Connection) -> None:
+            await self._handle(me, peer, connection)
+
+        await stay_connected(
+            self._way_to(peer),
+            Hello(name=me, boot=self._boot, token=self._token),
+            handle=handle,
+            log=partial(self._log, actor=me),
+            random=random.random,
+            timings=self._timings,
+        )
+
+
+class UnixTransport(TcpTransport):
+    """The same over UNIX sockets, in a folder of their own that is gone when the world ends."""
+
+    async def open(self, nursery: trio.Nursery, names: Sequence[str], handle: Handle) -> None:
+        """Listen for each actor that may be dialled; OSError if a socket can't be made."""
+        self._folder: Path = await nursery.start(self._keep_folder)
+        self._files = {name: str(number) for number, name in enumerate(names)}
+        await super().open(nursery, names, handle)
+
+    async def _keep_folder(self, task_status: trio.TaskStatus[Path]) -> None:
+        with TemporaryDirectory(prefix="pullcord-") as folder:
+            task_status.started(Path(folder))
+            await trio.sleep_forever()
+
+    async def _listener(self, name: str) -> SocketsListener:
+        return await listen_unix(self._folder / self._files[name])
+
+    def _way_to(self, name: str) -> Callable[[], Awaitable[ByteStream]]:
+        return partial(connect_unix, self._folder / self._files[name])
+
+
+def _say_nothing(_event: str, /, **_fields: Any) -> None:
+    pass
