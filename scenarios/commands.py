@@ -154,8 +154,9 @@ def explore(
         int | None, flag("How many processes; by default one a core.", "--jobs", "-j")
     ] = None,
     out: Annotated[
-        Path, flag("The folder for the scenario files that show what was found.")
-    ] = Path("explored"),
+        Path | None,
+        flag("The folder for the files that show what was found; by default beside the results."),
+    ] = None,
     color: Annotated[
         Color, flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")
     ] = "auto",
@@ -163,11 +164,12 @@ def explore(
     """Try random fault plans, one a replication, until a check does not hold: exit 1 if one did."""
     from scenarios.explore_report import explore_all
     from scenarios.request import explore_limits
+    from scenarios.run import default_base
     from scenarios.terminal import set_color
 
     set_color(color)
     limits = explore_limits(targets, budget, plans, seed, jobs)
-    return explore_all(targets, limits, out, text())
+    return explore_all(targets, limits, out or default_base() / "explored", text())
 
 
 def proxy(
