@@ -54,12 +54,19 @@ lint: $(STAMP)
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/lint-imports --no-cache > .venv/lint-imports.txt || { cat .venv/lint-imports.txt; exit 1; }
 
-# Minutes: each published expectation at a hundred seeds, and what else is marked so.
+# Half an hour on two cores: each published expectation at a hundred seeds, a hundred thousand random fault plans, two
+# hundred replications with kills over sockets, and what else is marked so.
 soak: $(STAMP)
 	@.venv/bin/python -m pytest -m soak
 
 bench: $(STAMP)
 	@.venv/bin/python -m bench.run
+	@echo
+	@.venv/bin/python -m bench.wire
+	@echo
+	@.venv/bin/python -m bench.herd
+	@echo
+	@.venv/bin/python -m bench.proxy
 
 # Needs the network. Universal: one file for every Python from 3.11 on, Linux and macOS.
 lock: $(STAMP)

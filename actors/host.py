@@ -162,12 +162,13 @@ class HostContext(ActorContext):
         return number
 
     def _send(self, target: str, reply_to: int, body: Any) -> int:
-        post = self.links.get(target)
-        if post is None:
+        try:
+            post = self.links[target]
+        except KeyError:
             raise UnknownActorError(
                 f"{self.name} sent to {target!r} on {describe_turn(self.turn)}, "
-                f"but there are only {', '.join(self.links)}"
-            )
+                f"but there are only {', '.join(self._world.contexts)}"
+            ) from None
         number = next(self.numbers)
         envelope = Envelope(number, self.name, target, reply_to, self.record, body)
         self.effects.append(partial(post, envelope))

@@ -6,7 +6,7 @@ configure costs nothing. A `Link` stands where a way has latency or faults.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from transports.codec import Codec
@@ -91,3 +91,22 @@ class Link:
                 carrier.deliver_at(envelope, due_us)
             else:
                 carrier.deliver_now(envelope)
+
+
+class Ways(dict[str, Post]):
+    """The ways from one actor to `targets`, each made by `make` when it is first taken.
+
+    Looked up by `[]`; KeyError for whoever is no target.
+    """
+
+    def __init__(
+        self, source: str, targets: Collection[str], make: Callable[[str, str], Post]
+    ) -> None:
+        super().__init__()
+        self._source, self._targets, self._make = source, targets, make
+
+    def __missing__(self, target: str) -> Post:
+        if target not in self._targets:
+            raise KeyError(target)
+        way = self[target] = self._make(self._source, target)
+        return way
