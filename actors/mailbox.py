@@ -63,7 +63,8 @@ class Mailbox:
 
     async def get(self) -> Any:
         """Take what is next: an alarm, else the oldest message. Waits while there is none."""
-        await trio.lowlevel.checkpoint()  # an actor that never runs dry lets the others have turns
+        if not self.paused and (self._alarms or self._mail):
+            await trio.lowlevel.checkpoint()  # an actor that never runs dry lets others have turns
         while self.paused or not (self._alarms or self._mail):
             await self._takers.park()
         if self._alarms:

@@ -1,8 +1,8 @@
 """The trio host's network: between each two actors one wire, with a bounded queue at each end.
 
-An actor's turn never waits: what it sends goes into the queue of its end, and a task of that end
-writes it. A target that is behind with its mail stops reading, so the wire fills, then the queue,
-and then messages are lost and recorded: two full actors can't deadlock.
+An actor's turn never waits: what its wire doesn't take at once goes into the queue of its end, and
+a task of that end writes it. A target that is behind with its mail stops reading, so the wire
+fills, then the queue, and then messages are lost and recorded: two full actors can't deadlock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Lose = Callable[[Envelope[Any], str], None]
 class _End:
     """One actor's end of the wire to another: what it has still to write."""
 
-    __slots__ = ("broken", "queue", "reader", "up", "waiting", "writing")
+    __slots__ = ("broken", "queue", "reader", "up", "waiting", "wire", "writing")
 
     def __init__(self) -> None:
         self.queue: deque[tuple[Envelope[Any], bytes]] = deque()
@@ -41,6 +41,7 @@ class _End:
         self.broken = False
         self.writing = False
         self.reader: trio.CancelScope | None = None
+        self.wire: Wire | None = None
 
 
 class Network:
@@ -97,7 +98,7 @@ class Network:
             self._lose(envelope, "disconnected")
         elif len(end.queue) >= QUEUE_LIMIT:
             self._lose(envelope, "queue full")
-        else:
+        elif end.queue or end.writing or end.wire is None or not end.wire.send_nowait(frame):
             end.queue.append((envelope, frame))
             end.waiting.unpark()
 
@@ -120,7 +121,7 @@ class Network:
         still under way.
         """
         end = self._ends[me, peer]
-        end.broken = False
+        end.broken, end.wire = False, wire
         end.up.set()
         try:
             async with trio.open_nursery() as nursery:
@@ -131,7 +132,7 @@ class Network:
                 await trio.sleep_forever()  # it reads no more: what is queued is still written
         except* (BrokenLinkError, FrameError) as errors:
             reason = errors.exceptions[0]
-        end.broken, end.reader = True, None
+        end.broken, end.reader, end.wire = True, None, None
         queue, end.queue = end.queue, deque()
         for envelope, _ in queue:
             self._lose(envelope, "disconnected")

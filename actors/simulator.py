@@ -470,8 +470,11 @@ class Simulator:
 
 
 _SENDERS = {
-    method.__code__ for method in (ActorContext.send, ActorContext.request, ActorContext.reply)
-}
+    method.__code__
+    for method in (
+        ActorContext.send, ActorContext.request, ActorContext.reply, Ways.__missing__,
+    )
+}  # fmt: skip
 
 
 def _both(first: Watcher, second: Watcher) -> Watcher:

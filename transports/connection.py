@@ -19,12 +19,12 @@ from __future__ import annotations
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import anyio
 import msgspec
+import trio
 from anyio.abc import ByteStream
-from anyio.lowlevel import checkpoint
 
 from transports.codec import FrameError
 from transports.frames import READ_BYTES, FrameBuffer, pack
@@ -87,6 +87,14 @@ class BrokenLinkError(Exception):
         self.reason = reason
 
 
+@runtime_checkable
+class TakesAtOnce(Protocol):
+    """A stream that can say what it takes without waiting."""
+
+    def send_nowait(self, item: bytes) -> int:
+        """Send what can be sent at once, and return how many bytes that was; one of LOST."""
+
+
 class Connection:
     """A link to `peer`, as the module's docstring promises it. Made by the handshake.
 
@@ -101,9 +109,13 @@ class Connection:
         self._timings = timings
         self._buffer = buffer
         self._broken: str | None = None
-        self._sending = anyio.Lock()
+        self._take: Callable[[bytes], int] = _nothing
+        if isinstance(stream, TakesAtOnce):
+            self._take = stream.send_nowait
+        self._begun_bytes = 0  # of a frame that `send_nowait` could not finish
+        self._sending = anyio.Lock(fast_acquire=True)  # a free lock costs no turn of the scheduler
         self._receiving = anyio.ResourceGuard("receiving from")
-        self._sent_s = anyio.current_time()
+        self._sent_s = trio.current_time()
         self._silent_s = 0.0  # waited since anything was heard
         self._partial_s = 0.0  # waited for the rest of the frame that has begun
 
@@ -118,12 +130,45 @@ class Connection:
             raise FrameError("an empty frame is a heartbeat: it carries no message")
         await self._write(pack(frame))
 
+    def send_nowait(self, frame: bytes) -> bool:
+        """Send one frame if that needs no waiting; False if it does, or the link is broken.
+
+        After False, `send` the same frame before any other: a part of it may have left.
+        """
+        if self._broken is not None or self._begun_bytes or self._sending.locked() or not frame:
+            return False
+        packed = pack(frame)
+        try:
+            taken_bytes = self._take(packed)
+        except LOST:
+            return False  # `send` will say so
+        if taken_bytes < len(packed):
+            self._begun_bytes = taken_bytes
+            return False
+        self._sent_s = trio.current_time()
+        return True
+
     async def _write(self, packed: bytes) -> None:
+        """Send bytes at once if the stream takes them all so and no other frame is under way."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._check()
+        taken_bytes, self._begun_bytes = self._begun_bytes, 0
+        if not (taken_bytes or self._sending.locked()):
+            try:
+                taken_bytes = self._take(packed)
+            except LOST as error:
+                await self._break(what_broke(error), error)
+        if taken_bytes < len(packed):
+            # If some were taken the lock is free, so nobody comes between them and the rest.
+            await self._write_rest(packed[taken_bytes:])
+        self._sent_s = trio.current_time()
+
+    async def _write_rest(self, rest: bytes) -> None:
         async with self._sending:
             self._check()
             try:
                 with anyio.move_on_after(self._timings.frame_s) as scope:
-                    await self._stream.send(packed)
+                    await self._stream.send(rest)
             except LOST as error:
                 await self._break(what_broke(error), error)
             except BaseException:
@@ -131,7 +176,6 @@ class Connection:
                 raise
             if scope.cancelled_caught:
                 await self._break(f"the peer took no frame within {self._timings.frame_s:g} s")
-            self._sent_s = anyio.current_time()
 
     async def receive(self) -> bytes:
         """Return the next frame; heartbeats are taken in silence.
@@ -140,7 +184,10 @@ class Connection:
         frame or announces one over the limit. May be cancelled and called again: nothing is lost.
         """
         with self._receiving:
-            await checkpoint()  # frames that have come already must not starve the other tasks
+            if self._buffer.is_partial:
+                await (
+                    trio.lowlevel.checkpoint()
+                )  # frames that came already must not starve the other tasks
             while True:
                 self._check()
                 try:
@@ -157,25 +204,25 @@ class Connection:
     async def _read(self) -> None:
         """Wait for the next piece, no longer than what is left of silence and frame time."""
         timings, partial = self._timings, self._buffer.is_partial
-        left_s = timings.silence_s - self._silent_s
-        late = f"heard nothing for {timings.silence_s:g} s"
-        if partial and timings.frame_s - self._partial_s < left_s:
-            left_s = timings.frame_s - self._partial_s
-            late = f"a frame did not finish within {timings.frame_s:g} s"
-        since_s = anyio.current_time()
+        left_s = silence_s = timings.silence_s - self._silent_s
+        if partial:
+            left_s = min(left_s, timings.frame_s - self._partial_s)
+        since_s = trio.current_time()
         piece = b""
         try:
-            with anyio.move_on_after(max(left_s, 0.0)):
+            with trio.CancelScope(deadline=since_s + max(left_s, 0.0)):
                 piece = await self._stream.receive(READ_BYTES)
         except LOST as error:
             cut = " in the middle of a frame" if partial else ""
             await self._break(what_broke(error) + cut, error)
         finally:
-            waited_s = anyio.current_time() - since_s
+            waited_s = trio.current_time() - since_s
             self._silent_s += waited_s
             self._partial_s += waited_s if partial else 0.0
         if not piece:
-            await self._break(late)
+            if left_s < silence_s:
+                await self._break(f"a frame did not finish within {timings.frame_s:g} s")
+            await self._break(f"heard nothing for {timings.silence_s:g} s")
         self._silent_s = 0.0
         self._buffer.feed(piece)
 
@@ -184,12 +231,13 @@ class Connection:
         heartbeat_s = self._timings.heartbeat_s
         while self._broken is None:
             due_s = self._sent_s + heartbeat_s
-            if anyio.current_time() < due_s:
+            if trio.current_time() < due_s:
                 await anyio.sleep_until(due_s)
-            elif self._sending.locked():
+            elif self._sending.locked() or self._begun_bytes:
                 await anyio.sleep(heartbeat_s)  # a frame is on its way, which says as much
             else:
                 try:
+                    await trio.lowlevel.checkpoint()  # what ends at this instant ends first
                     await self._write(pack(b""))
                 except BrokenLinkError:
                     return
@@ -212,6 +260,11 @@ class Connection:
         if self._broken is None:
             self._broken = reason
         await close_now(self._stream)
+
+
+def _nothing(_item: bytes) -> int:
+    """Send nothing at once, as a stream that can't know whether it would have to wait."""
+    return 0
 
 
 async def close_now(stream: ByteStream) -> None:

@@ -47,6 +47,9 @@ class Wire(Protocol):
     async def send(self, frame: bytes) -> None:
         """Send a frame; waits under back-pressure. BrokenLinkError if the link breaks."""
 
+    def send_nowait(self, frame: bytes) -> bool:
+        """Send a frame if that needs no waiting; if False, `send` it before any other."""
+
     async def receive(self) -> bytes:
         """Return the next frame; BrokenLinkError if the link breaks."""
 

@@ -9,12 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
+import trio
 from anyio.abc import (
     ByteStream,
     Listener,
     SocketAttribute,
     SocketListener,
     TaskGroup,
+)
+from anyio.abc import (
+    SocketStream as AnyioSocketStream,
 )
 from anyio.streams.tls import TLSStream
 
@@ -29,6 +33,64 @@ _PASSING = frozenset(
         errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.EOPNOTSUPP, errno.ENETUNREACH,
     }
 )  # fmt: skip
+
+
+class SocketStream(ByteStream):
+    """A plain socket's stream, with two short cuts around the layers that anyio puts on it.
+
+    `send_nowait` is one system call, and enough unless the peer is behind. `receive` waits before
+    it reads: whoever asks and waits for an answer would always try in vain first.
+    """
+
+    def __init__(self, inner: AnyioSocketStream) -> None:
+        self._inner = inner
+        self._raw = inner.extra(SocketAttribute.raw_socket)  # noqa: S610  no database here
+
+    def send_nowait(self, item: bytes) -> int:
+        """Send what the socket takes at once, and return how many bytes that was.
+
+        OSError if the connection is no more. Not while a `send` is under way.
+        """
+        try:
+            return self._raw.send(item)
+        except (BlockingIOError, InterruptedError):
+            return 0
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        """Return some bytes; EndOfStream after the last."""
+        while True:
+            try:
+                await trio.lowlevel.wait_readable(self._raw)
+            except trio.ClosedResourceError as error:
+                raise anyio.ClosedResourceError from error
+            except trio.BusyResourceError as error:
+                raise anyio.BusyResourceError("reading from") from error
+            try:
+                piece: bytes = self._raw.recv(max_bytes)
+            except (BlockingIOError, InterruptedError):
+                continue  # it was not for us, as a packet whose checksum is wrong
+            except OSError as error:
+                raise anyio.BrokenResourceError from error
+            if not piece:
+                raise anyio.EndOfStream
+            return piece
+
+    async def send(self, item: bytes) -> None:
+        """Send all; waits while the peer doesn't read."""
+        await self._inner.send(item)
+
+    async def send_eof(self) -> None:
+        """End this direction; the other stays."""
+        await self._inner.send_eof()
+
+    async def aclose(self) -> None:
+        """Close both directions."""
+        await self._inner.aclose()
+
+    @property
+    def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
+        """What anyio tells of the socket."""
+        return self._inner.extra_attributes
 
 
 class SocketsListener(Listener[ByteStream]):
@@ -63,7 +125,7 @@ class SocketsListener(Listener[ByteStream]):
     ) -> None:
         while True:
             try:
-                stream: ByteStream = await listener.accept()
+                stream: ByteStream = SocketStream(await listener.accept())
             except anyio.BrokenResourceError as error:
                 cause = error.__cause__
                 if not isinstance(cause, OSError) or cause.errno not in _PASSING:
@@ -148,7 +210,7 @@ async def connect_tcp(
     OSError (an SSLError is one) or anyio's BrokenResourceError if it can't be done. It may wait as
     long as the network does: bound it from outside.
     """
-    stream = await anyio.connect_tcp(host, port)  # it sets TCP_NODELAY
+    stream = SocketStream(await anyio.connect_tcp(host, port))  # it sets TCP_NODELAY
     if ssl_context is None:
         return stream
     try:
@@ -182,7 +244,7 @@ async def listen_unix(path: str | os.PathLike[str]) -> SocketsListener:
 
 async def connect_unix(path: str | os.PathLike[str]) -> ByteStream:
     """Connect to the UNIX socket at `path`; OSError if nobody listens."""
-    return await anyio.connect_unix(path)
+    return SocketStream(await anyio.connect_unix(path))
 
 
 def _sockets(listener: Any) -> Sequence[SocketListener]:

@@ -33,6 +33,15 @@ class TestWire:
         self.sent, self.taken = trio.open_memory_channel[bytes](0)
         self.given, self.received = trio.open_memory_channel[bytes](0)
         self.reads = 0
+        self.room = 0  # for frames that are taken at once
+        self.taken_at_once: list[bytes] = []
+
+    def send_nowait(self, frame: bytes) -> bool:
+        if self.room:
+            self.room -= 1
+            self.taken_at_once.append(frame)
+            return True
+        return False
 
     async def send(self, frame: bytes) -> None:
         try:
@@ -129,6 +138,31 @@ async def test_messages_wait_for_their_wire_and_go_in_order(nursery: trio.Nurser
     ]
     assert await at_rest(rig.network)
     assert rig.transport.joined == [("a", "b")]
+    assert rig.lost == []
+
+
+async def test_what_a_wire_takes_at_once_is_not_queued_and_overtakes_nothing(
+    nursery: trio.Nursery,
+) -> None:
+    rig = Rig()
+    await rig.network.open(nursery, ["a", "b"])
+    rig.send(1)
+    wire = rig.transport.connect("a", "b")
+    assert await wire.taken.receive() == frame(1, "a", "b")
+    assert await at_rest(rig.network)
+    wire.room = 2
+    rig.send(2, 3)
+    assert rig.network.idle
+    assert wire.taken_at_once == [frame(2, "a", "b"), frame(3, "a", "b")]
+    rig.send(4)
+    wire.room = 9
+    rig.send(5)
+    await trio.testing.wait_all_tasks_blocked()
+    rig.send(6)
+    assert [await wire.taken.receive() for _ in range(3)] == [
+        frame(number, "a", "b") for number in (4, 5, 6)
+    ]
+    assert len(wire.taken_at_once) == 2, "while some wait, the others wait behind them"
     assert rig.lost == []
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from actors.guarded import CommitHook
+import pytest
+
+from actors.errors import UnknownActorError
+from actors.guarded import CommitHook, simulator
+from actors.simulator import JOINED_LIMIT, Simulator
+from actors.world import TrioWorld
 from tests.actors.harness import Trace
 from tests.actors.puppets import (
     BOTH_LOOPS,
+    Puppet,
     Say,
     World,
     asks,
@@ -17,6 +24,7 @@ from tests.actors.puppets import (
     say,
 )
 from transports.envelope import SERIAL_BITS, Envelope
+from transports.memory import Link
 
 # The order of turns
 
@@ -411,3 +419,49 @@ def test_a_stream_goes_on_from_turn_to_turn() -> None:
 
     World(a={"start": lambda c: c.set_timer("t", 1), "timer": timer}).run()
     assert numbers == draws_of(1, 0, [("a", "x")] * 3)["a", "x"]
+
+
+# Many actors
+
+HOSTS = pytest.mark.parametrize(
+    "host",
+    [simulator, partial(simulator, guarded=True), TrioWorld],
+    ids=["fast", "guarded", "trio"],
+)
+
+
+@HOSTS
+def test_among_many_actors_only_the_ways_that_are_taken_are_made(
+    host: Callable[[int, str], Simulator],
+) -> None:
+    made: list[tuple[str, str]] = []
+    seen: list[tuple[Any, ...]] = []
+    sim = host(1, "cell")
+    sim.add("a", Puppet(seen, start=say("b-0", "hello")))
+    for number in range(JOINED_LIMIT):
+        sim.add(f"b-{number}", Puppet(seen))
+
+    def link(source: str, target: str) -> Link:
+        made.append((source, target))
+        return sim.new_link(latency_us=lambda: 5)
+
+    sim.connect(link)
+    sim.on_begin.append(lambda: sim.at(10, sim.finish))
+    for replication in (0, 1):
+        seen.clear()
+        sim.run(replication)
+        assert seen == [(5, "b-0", "hello")]
+    assert made == [("a", "b-0")]
+
+
+@HOSTS
+def test_among_many_actors_too_nobody_writes_to_a_stranger(
+    host: Callable[[int, str], Simulator],
+) -> None:
+    sim = host(1, "cell")
+    sim.add("a", Puppet([], start=say("nobody", "hello")))
+    for number in range(JOINED_LIMIT):
+        sim.add(f"b-{number}", Puppet([]))
+    sim.connect(lambda _source, _target: None)
+    with pytest.raises(UnknownActorError, match="a sent to 'nobody' on its start"):
+        sim.run(0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transports.envelope import Envelope
-from transports.memory import Link
+from transports.memory import Link, Post, Ways
 from transports.verdict import LOST, Verdict
 
 
@@ -152,3 +152,22 @@ def test_reset_forgets_what_is_under_way(reset: bool) -> None:
     link.post(message("fast"))
     wire.commit()
     assert (1 if reset else 1_000, "fast") in wire.arrivals()
+
+
+def test_a_way_is_made_once_when_it_is_first_taken() -> None:
+    made: list[tuple[str, str]] = []
+    sent: list[Envelope[Any]] = []
+
+    def make(source: str, target: str) -> Post:
+        made.append((source, target))
+        return sent.append
+
+    ways = Ways("a", ["a", "b", "c"], make)
+    assert made == []
+    ways["b"](message(1))
+    ways["b"](message(2))
+    assert made == [("a", "b")]
+    assert [envelope.body for envelope in sent] == [1, 2]
+    with pytest.raises(KeyError):
+        ways["nobody"]
+    assert made == [("a", "b")]
