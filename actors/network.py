@@ -81,10 +81,11 @@ class Network:
         self._transport.join(one, other)
         return near, far
 
-    def send(self, envelope: Envelope[Any], now_us: int) -> None:
+    def send(self, envelope: Envelope[Any], now_us: int) -> bool:
         """Queue a message for its wire; lost if the wire is broken or its queue is full.
 
-        ActorFailedError if it has no bytes: that is its sender's mistake.
+        Returns whether it left or is queued. ActorFailedError if it has no bytes, its sender's
+        mistake.
         """
         try:
             frame = self._codec.encode(envelope)
@@ -98,9 +99,12 @@ class Network:
             self._lose(envelope, "disconnected")
         elif len(end.queue) >= QUEUE_LIMIT:
             self._lose(envelope, "queue full")
-        elif end.queue or end.writing or end.wire is None or not end.wire.send_nowait(frame):
-            end.queue.append((envelope, frame))
-            end.waiting.unpark()
+        else:
+            if end.queue or end.writing or end.wire is None or not end.wire.send_nowait(frame):
+                end.queue.append((envelope, frame))
+                end.waiting.unpark()
+            return True
+        return False
 
     @property
     def idle(self) -> bool:
@@ -120,7 +124,7 @@ class Network:
         What it did not write is lost with it. At the end of a replication nothing is lost: it was
         still under way.
         """
-        end = self._ends[me, peer]
+        end = self._ends.setdefault((me, peer), _End())  # a peer may have joined by itself
         end.broken, end.wire = False, wire
         end.up.set()
         try:

@@ -257,7 +257,7 @@ class TrioWorld(HostedWorld):
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                await self._network.open(nursery, list(self.contexts))
+                await self._network.open(nursery, self._wired())
                 self._clock = trio.lowlevel.current_clock()
                 self._zero_s = self._clock.current_time()
                 if self._serving:
@@ -270,6 +270,10 @@ class TrioWorld(HostedWorld):
                 nursery.cancel_scope.cancel()
         finally:
             self._still_us = self._last_us if self.finished else self.now_us
+
+    def _wired(self) -> list[str]:
+        """Return the actors that the network is to join; a world may have some that dial in."""
+        return list(self.contexts)
 
     def _message_codec(self) -> WireCodec:
         if self._codec is None:

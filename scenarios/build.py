@@ -16,11 +16,12 @@ from actors.guarded import CommitHook, simulator
 from actors.messages import Message
 from actors.simulator import Simulator
 from actors.text import slug_of
-from scenarios.cast import make_actor
+from scenarios.cast import ForeignActorError, make_actor
 from scenarios.matchers import Matcher, parse_matcher
 from scenarios.metrics import Column, Metric, Taps, make_metric
 from scenarios.problems import listed
 from scenarios.spec import Cast, LinkTable, Scenario
+from scenarios.stand_in import NEEDS_TCP
 from transports.codec import Codec
 from transports.faults.fault import Fault, LinkFault, LinkWorking, Working, World
 from transports.memory import Link
@@ -36,7 +37,8 @@ class CellRun:
     """One cell, built: run its replications one after another.
 
     `coded` sends every message as bytes through the codec; `twin()` builds the same cell anew.
-    `world` makes another host than the simulator, for a seed and a label.
+    `world` makes another host than the simulator, for a seed and a label. ForeignActorError if an
+    actor can't be made, or is a program of its own and there is no other host.
     """
 
     def __init__(
@@ -59,9 +61,14 @@ class CellRun:
             guarded = any(fault.needs_world for fault in scenario.faults)
             self.simulator = simulator(seed, label, commit_hook, guarded=guarded)
         places = places_of(scenario)
+        programs = {one.name for one in scenario.cast if one.command}
         for one in scenario.cast:
+            if one.name in programs and world is None:
+                raise ForeignActorError(NEEDS_TCP.format(one.name), "give --transport tcp")
             if one.kind == "owner" and one.use is None and not places[one.name].steps:
                 continue  # it would only make every replication longer
+            if one.kind == "engine" and places[one.name].relay in programs:
+                continue  # the program is its own
             heard = one.kind in ("server", "engine")  # metrics don't believe the others' own words
             self.simulator.add(one.name, make_actor(one, places[one.name], folder), heard)
         self.faults = [_at_work(fault) for fault in scenario.faults]
@@ -132,6 +139,8 @@ class CellRun:
         from scenarios.judging import Judging, checks_of  # noqa: PLC0415  what few runs need
 
         checks = checks_of(wanted, self._folder, faults=faults)
+        if any(one.kind == "relay" and one.command for one in self.scenario.cast):
+            checks.pop("result_from_engine", None)  # nobody heard what a program's engine said
         return Judging(self, checks) if checks else None
 
     def _start_faults(self) -> None:

@@ -29,6 +29,7 @@ from actors.server import Server
 from scenarios.decode import fields_of
 from scenarios.problems import listed, quote, suggest
 from scenarios.spec import ACTOR_KEYS, Cast, Kind
+from scenarios.stand_in import StandIn
 
 BUILT_IN_USE = "built-in"  # what `use` says for no class of one's own, for one that is swept
 BUILT_IN: Mapping[Kind, type[Any]] = {
@@ -80,7 +81,7 @@ def make_actor(cast: Cast, place: Place, folder: Path) -> Actor:
     kind = actor_class(cast.kind, cast.use, folder)
     if cast.use is None:
         actor: Actor = kind(cast.config, place)
-        return actor
+        return actor if cast.command is None else StandIn(actor)
     try:
         actor = kind(cast.config, place)
     except (Exception, SystemExit) as error:  # whatever a user's __init__ raises

@@ -43,6 +43,7 @@ from scenarios.spec import (
     TopTable,
     WorkloadTable,
 )
+from scenarios.stand_in import check_command, check_steps
 from transports.faults.fault import Fault, LinkFault
 from transports.units import Duration, parse_duration
 
@@ -121,6 +122,7 @@ class CellLoader:
         self.check_names(roles)
         if self.sound("session") and "relay" not in self.unnamed:
             self.references.check_steps(steps, [session.name for _, session in sessions])
+            check_steps(self.decoder, roles, sessions, steps)
         if self.sound("session") and self.unnamed.isdisjoint(("relay", "agent")):
             self.references.check_agents(roles, [session.name for _, session in sessions])
         if not self.unnamed:
@@ -204,14 +206,19 @@ class CellLoader:
         total = sum(table.count for _, _, table in tables)
         roles: list[Role] = []
         for path, data, table in tables:
-            config = self.config(
-                kind, path, data, table.use, profile, workload if kind == "agent" else {}
-            )
+            if table.command is None:
+                given = workload if kind == "agent" else {}
+                config = self.config(kind, path, data, table.use, profile, given)
+            else:
+                check_command(self.decoder, kind, path, data)
+                config = config_class(BUILT_IN[kind])()
             for number in range(1, table.count + 1):
                 name = table.name or (kind if total == 1 else f"{kind}-{len(roles) + 1}")
                 if table.name and table.count > 1:
                     name = f"{table.name}-{number}"
-                cast = Cast(kind=kind, name=name, use=table.use, config=config)
+                cast = Cast(
+                    kind=kind, name=name, use=table.use, config=config, command=table.command
+                )
                 roles.append(Role(cast, path, frozenset(data)))
         return roles, named
 

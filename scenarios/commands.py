@@ -114,7 +114,8 @@ def check(
 
     set_color(flags.color)
     options = options_of(targets, flags)
-    return int(worst([_check(one, options, plan) for one in load_plans(targets, options)]))
+    plans = load_plans(targets, options, to_run=plan)
+    return int(worst([_check(one, options, plan) for one in plans]))
 
 
 def _check(one: Plan, options: Options, plan: bool) -> Exit:

@@ -81,6 +81,8 @@ def preview(plan: Plan, options: Options) -> Preview:
 def _keys(one: Cast) -> str:
     """Return an actor's keys that differ from their defaults, as in the first cell."""
     words = [f"use = {one.use}"] if one.use else []
+    if one.command:
+        words.append(f"command = {' '.join(one.command)}")
     for field in msgspec.structs.fields(type(one.config)):
         value = getattr(one.config, field.name)
         made = field.default_factory is not msgspec.NODEFAULT

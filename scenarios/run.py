@@ -18,6 +18,7 @@ from scenarios.problems import Problem, ScenarioError, suggest
 from scenarios.results import Results
 from scenarios.runner import Options, Progress, Runner, chosen_cells
 from scenarios.shipped import find
+from scenarios.stand_in import NEEDS_TCP
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -55,8 +56,11 @@ def run(
     return results
 
 
-def load_plans(paths: Sequence[str], options: Options) -> list[Plan]:
-    """Load every scenario that the paths mean; ScenarioError with the problems of all."""
+def load_plans(paths: Sequence[str], options: Options, *, to_run: bool = True) -> list[Plan]:
+    """Load every scenario that the paths mean; ScenarioError with the problems of all.
+
+    Unless they are `to_run`, a program of one's own without sockets is none of them.
+    """
     plans: list[Plan] = []
     problems: list[Problem] = []
     for file in find(list(paths)):
@@ -68,6 +72,8 @@ def load_plans(paths: Sequence[str], options: Options) -> list[Plan]:
         for plan in plans:
             plan.host = _host_flags(options)
         problems += [problem for plan in plans for problem in _not_on_trio(plan)]
+    if to_run and options.transport != "tcp":
+        problems += [problem for plan in plans for problem in _not_without_tcp(plan)]
     if problems:
         raise ScenarioError(problems)
     seen: dict[str, str] = {}
@@ -98,6 +104,14 @@ def _not_on_trio(plan: Plan) -> Iterator[Problem]:
     ):
         words = f"the fault {name} acts on commits, which only the simulator can let fail"
         yield Problem(path=plan.path, message=words, cure="leave --driver and --transport out")
+
+
+def _not_without_tcp(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each program of one's own, which joins over sockets alone."""
+    for name in dict.fromkeys(
+        one.name for scenario in plan.scenarios for one in scenario.cast if one.command
+    ):
+        yield Problem(path=plan.path, message=NEEDS_TCP.format(name), cure="give --transport tcp")
 
 
 def _no_cell(plans: list[Plan], options: Options) -> ScenarioError:

@@ -35,7 +35,12 @@ Kind = Literal["server", "relay", "engine", "agent", "owner"]
 KINDS: tuple[Kind, ...] = ("server", "relay", "engine", "agent", "owner")
 REPLICATIONS_LIMIT = 10_000_000  # a day's work on one core; more is a slip of the pen
 CELLS_LIMIT = 10_000  # a table of more rows is read by nobody
-ACTOR_KEYS = ("count", "use", "name")  # of every actor's table, besides those of its Config
+ACTOR_KEYS = (
+    "count",
+    "use",
+    "command",
+    "name",
+)  # of every actor's table, besides those of its Config
 
 
 class RunTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,6 +197,10 @@ class ActorTable(msgspec.Struct, frozen=True, kw_only=True):
 
     count: Annotated[Count, "how many there are of it: relay-1, relay-2 and so on"] = 1
     use: Annotated[str | None, 'a class of your own, as my_relay.py:MyRelay; or "built-in"'] = None
+    command: Annotated[
+        Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] | None,
+        "a program of your own, which joins over the wire: it and its arguments",
+    ] = None
     name: Annotated[Name | None, "its name, which matchers and globs see"] = None
 
 
@@ -243,12 +252,13 @@ FAULTS: dict[str, type[Fault]] = {
 
 
 class Cast(msgspec.Struct, frozen=True, kw_only=True):
-    """One actor of the cell: its kind, its name, its class and its config."""
+    """One actor of the cell: its kind, its name, its class or its program, and its config."""
 
     kind: Kind
     name: str
     use: str | None
     config: Any
+    command: tuple[str, ...] | None = None
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):

@@ -167,7 +167,7 @@ def build(job: CellJob) -> CellRun:
     if job.driver != "sim":
         from scenarios.drivers import trio_world  # noqa: PLC0415  the simulator needs no trio
 
-        world = trio_world(scenario, job.transport, job.speed)
+        world = trio_world(scenario, job.transport, job.speed, Path(job.folder))
     return CellRun(scenario, job.seed, job.label, Path(job.folder), world=world)
 
 
@@ -380,7 +380,11 @@ def kind_of(error: BaseException) -> str:
 
 def trouble_of(error: BaseException, replication: int, cell: CellRun | None = None) -> Trouble:
     """Return what is told of a replication that did not reach its end."""
-    foreign = {one.name for one in cell.scenario.cast if one.use} if cell is not None else {""}
+    foreign = (
+        {one.name for one in cell.scenario.cast if one.use or one.command}
+        if cell is not None
+        else {""}
+    )
     sentence, trace, guilty = str(error), "", bool(foreign)
     if isinstance(error, SystemExit):
         frames = [frame for frame, _ in walk_tb(error.__traceback__)]

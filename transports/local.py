@@ -131,12 +131,13 @@ class TcpTransport:
         self._timings = timings
         self._ports: dict[str, int] = {}
         self._token = self._boot = ""
+        self._guests: dict[str, str] = {}  # tokens of peers that dial in by themselves, by name
 
     async def open(self, nursery: trio.Nursery, names: Sequence[str], handle: Handle) -> None:
         """Listen for each actor that may be dialled; OSError if the machine has no port left."""
         self._nursery, self._handle = nursery, handle
         self._token, self._boot = secrets.token_hex(), secrets.token_hex(8)  # of this replication
-        tokens = dict.fromkeys(names, self._token)
+        tokens = dict.fromkeys(names, self._token) | self._guests
         for name in sorted(names, key=self._rank)[:-1]:
             nursery.start_soon(self._listen, name, await self._listener(name), tokens)
 

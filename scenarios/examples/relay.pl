@@ -5,7 +5,9 @@
 #
 #     PULLCORD_TOKEN=... perl relay.pl HOST PORT NAME
 #
-# Also from the environment: PULLCORD_SESSION, _PROJECT and _SLUG (what it shares),
+# Without arguments it takes them from the environment, as a scenario starts it (see
+# perl_relay.toml): PULLCORD_HOST, _PORT, _NAME, and PULLCORD_SPEED: how many seconds of the
+# server's world pass in one of ours. Also PULLCORD_SESSION, _PROJECT and _SLUG (what it shares),
 # PULLCORD_POLL_S, PULLCORD_RETRY_S, and PULLCORD_RUNS (end after so many runs; 0 is never).
 #
 # What it remembers ends with the process: a relay for real work keeps %attempted and @outbox on
@@ -18,6 +20,7 @@ use IO::Select;
 use IO::Socket::INET;
 use Time::HiRes qw(sleep time);
 
+@ARGV = grep { defined } @ENV{qw(PULLCORD_HOST PULLCORD_PORT PULLCORD_NAME)} unless @ARGV;
 my ($host, $port, $name) = map { Encode::decode('UTF-8', $_) } @ARGV;
 die "usage: PULLCORD_TOKEN=... perl relay.pl HOST PORT NAME\n" unless defined $name;
 
@@ -26,7 +29,8 @@ my $token = setting('PULLCORD_TOKEN', '');
 my $session = setting('PULLCORD_SESSION', 'gs_' . '0' x 32);
 my $project = setting('PULLCORD_PROJECT', 'project');
 my $slug = setting('PULLCORD_SLUG', 'example');
-my $poll_s = setting('PULLCORD_POLL_S', 20);
+my $speed = setting('PULLCORD_SPEED', 1);
+my $poll_s = setting('PULLCORD_POLL_S', 20 / $speed);
 my $retry_first_s = setting('PULLCORD_RETRY_S', 0.5);
 my $runs_left = setting('PULLCORD_RUNS', 0) || -1;
 
@@ -195,7 +199,7 @@ sub ask {
     my ($server, $body) = @_;
     my $id = ++$ids;
     send_frame(list(number($id), text($server), number(0), number(0), $body));
-    my $until_s = time + ANSWER_S;
+    my $until_s = time + ANSWER_S / $speed;
     while (defined(my $frame = next_frame($until_s))) {
         my (undef, undef, $reply_to, undef, $answer) = @{ decode($frame) };
         return $answer if $reply_to == $id;    # else it answers what was given up
@@ -238,7 +242,7 @@ sub pass {
     return unless post($server);
     my $answer = ask($server, dict(
         type => text('Sync'), boot => text($boot), open => list(),
-        capacity => number(1), poll_us => number(int(1 + $poll_s * 1_000_000)),
+        capacity => number(1), poll_us => number(int(1 + $poll_s * $speed * 1_000_000)),
         sessions => list(dict(
             id => text($session), project => text($project),
             name => text($slug), slug => text($slug),

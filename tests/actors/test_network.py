@@ -112,7 +112,9 @@ class Rig:
 
     def send(self, *numbers: int) -> None:
         for number in numbers:
-            self.network.send(Envelope(number, "a", "b", 0, 0, Say(str(number))), 0)
+            before = len(self.lost)
+            queued = self.network.send(Envelope(number, "a", "b", 0, 0, Say(str(number))), 0)
+            assert queued == (len(self.lost) == before), "either it is queued or it is lost"
 
 
 async def at_rest(network: Network) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ from scenarios.build import CellRun
 from scenarios.drivers import trio_world
 from scenarios.load import Plan, load_plan
 from scenarios.problems import ScenarioError
+from scenarios.program_world import ProgramWorld
+from scenarios.programs import ProgramTransport
 from scenarios.reproduce import again
 from scenarios.run import run
 from transports.local import RANKS, TcpTransport
@@ -221,3 +224,32 @@ def test_a_scenario_s_world_is_tasks_in_memory_or_sockets_between_ranked_actors(
     assert trio_world(scenario, "memory", 20.0) is TrioWorld
     world = trio_world(scenario, "tcp", 20.0)(1, "")
     assert isinstance(world, TrioWorld)
+
+
+def test_a_program_is_told_its_sessions_and_is_started_in_the_scenario_s_folder(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(
+        'schema = 1\nname = "own"\n[[relay]]\nname = "mine"\ncommand = ["./mine", "fast"]\n'
+        '[[relay]]\n[[agent]]\ncommand = ["./asks"]\n'
+        '[[session]]\nname = "A b"\nproject = "p"\n[[session]]\nname = "c"\nrelay = "relay-2"\n'
+    )
+    world = trio_world(load_plan(path).scenarios[0], "tcp", 20.0, tmp_path)(1, "")
+    assert isinstance(world, ProgramWorld)
+    programs = world._transport
+    assert isinstance(programs, ProgramTransport)
+    assert programs.server == "server"
+    mine, asks = programs.launches["mine"], programs.launches["agent"]
+    assert list(programs.launches) == ["mine", "agent"]
+    assert (mine.command, mine.folder, mine.may_end) == (("./mine", "fast"), tmp_path, False)
+    assert (asks.command, asks.may_end) == (("./asks",), True)
+    [told] = json.loads(mine.environment["PULLCORD_SESSIONS"])
+    assert (told["name"], told["project"]) == ("A b", "p")
+    assert mine.environment["PULLCORD_SESSION"] == told["id"]
+    assert mine.environment["PULLCORD_PROJECT"] == "p"
+    assert mine.environment["PULLCORD_SLUG"] == told["slug"]
+    assert [one["name"] for one in json.loads(asks.environment["PULLCORD_SESSIONS"])] == [
+        "A b",
+        "c",
+    ]

@@ -1,0 +1,138 @@
+"""The trio host with programs of one's own among its actors.
+
+A program takes no turns here. What it sends comes from its connection, goes over its link like
+anybody's message, with the link's latency and faults, and so into the receiver's mailbox. What it
+is sent counts as delivered, to logs and metrics, when its connection has taken it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.errors import UnhandledMessageError
+from actors.host import HostContext
+from actors.world import TrioWorld
+from scenarios.programs import ProgramTransport
+from transports.codec import FrameError
+from transports.envelope import Envelope
+
+
+class ProgramWorld(TrioWorld):
+    """A `TrioWorld` over sockets in which the transport's programs play some of the parts."""
+
+    def __init__(self, seed: int, cell: str, *, programs: ProgramTransport, speed: float) -> None:
+        super().__init__(seed, cell, transport=programs, clock=None, speed=speed)
+        self._programs = programs
+        programs.on_done = self._finished_work
+
+    def _wired(self) -> list[str]:
+        return [name for name in self.contexts if name not in self._programs.launches]
+
+    def _finished_work(self, name: str) -> None:
+        """Say that a program has ended as it should; `on_done` is set after this world is made."""
+        self.on_done(name)
+
+    # Messages
+
+    def deliver_now(self, envelope: Envelope[Any]) -> None:
+        """Send the message over its wire; a program's own has come over one already."""
+        if envelope.source in self._programs.launches:
+            target = self.contexts[envelope.target]
+            if not target.mailbox.offer(envelope):
+                self.lose(envelope, "down" if target.down else "mailbox full")
+        elif envelope.target in self._programs.launches:
+            self._give(envelope)
+        else:
+            super().deliver_now(envelope)
+
+    def _give(self, envelope: Envelope[Any]) -> None:
+        """Send a program a message, and let it be seen as delivered."""
+        program = self.contexts[envelope.target]
+        handler = program.handlers.get(type(envelope.body))
+        if handler is None:
+            kind = type(envelope.body).__name__
+            raise UnhandledMessageError(f"{program.name}, a program, has no use for {kind}")
+        if program.down or envelope.source != self._programs.server:
+            self.lose(envelope, "down" if program.down else "not connected")
+            return
+        assert self._network is not None, "messages are sent while the world runs"
+        if self._network.send(envelope, self.now_us):
+            if self.recorder is not None:
+                program.record = self.recorder.message(self.now_us, envelope)
+            handler(program, envelope)
+
+    async def _receive(self, me: str, envelope: Envelope[Any]) -> None:
+        """Put a program's message on its link; FrameError if nobody there understands it."""
+        if envelope.source not in self._programs.launches:
+            await super()._receive(me, envelope)
+        elif type(envelope.body) not in self.contexts[me].handlers:
+            raise FrameError(f"{me} does not understand {type(envelope.body).__name__}")
+        else:
+            # It has not seen our log, so it can't say which record of it is the cause.
+            self.contexts[envelope.source].links[me](msgspec.structs.replace(envelope, cause=0))
+
+    # Actor faults
+
+    def kill(self, name: str, fault: str) -> bool:
+        """End an actor; a program by SIGKILL. False if it is down already."""
+        program, context = self._programs.running.get(name), self.contexts[name]
+        if program is None:
+            return super().kill(name, fault)
+        if context.down:
+            return False
+        context.down, context.suspended_us = True, -1
+        program.kill()
+        self._say(name, fault, "kill")
+        return True
+
+    def revive(self, name: str, fault: str) -> None:
+        """Start a killed actor again; a program as a new process."""
+        program, context = self._programs.running.get(name), self.contexts[name]
+        if program is None:
+            super().revive(name, fault)
+        elif context.down:
+            self._say(name, fault, "start")
+            context.come_up()
+            context.begin_boot()
+            self._record_start(context)
+            program.revive()
+
+    def suspend(self, name: str, fault: str, clock_stops: bool) -> bool:
+        """Let an actor stand still; a program by SIGSTOP, which stops no clock of it."""
+        program, context = self._programs.running.get(name), self.contexts[name]
+        if program is None:
+            return super().suspend(name, fault, clock_stops)
+        if context.down or context.suspended_us >= 0:
+            return False
+        self._say(name, fault, "suspend")
+        context.suspended_us = self.now_us
+        program.stop()
+        return True
+
+    def resume(self, name: str, fault: str) -> None:
+        """Let an actor go on; a program by SIGCONT."""
+        program, context = self._programs.running.get(name), self.contexts[name]
+        if program is None:
+            super().resume(name, fault)
+        elif context.suspended_us >= 0:
+            self._say(name, fault, "resume")
+            context.suspended_us = -1
+            program.go_on()
+
+    # Turns
+
+    async def _boot(self, actor: HostContext) -> None:
+        if actor.name in self._programs.launches:
+            self._record_start(actor)
+        else:
+            await super()._boot(actor)
+
+    async def _live(self, actor: HostContext, boot: bool) -> None:
+        if actor.name not in self._programs.launches:
+            await super()._live(actor, boot)
+
+    def _record_start(self, program: HostContext) -> None:
+        if self.recorder is not None:
+            program.record = self.recorder.start(self.now_us, program.name, program.boot)

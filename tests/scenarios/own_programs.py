@@ -1,0 +1,49 @@
+"""Programs that the tests start: one that greets and then does as told, and who is left of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+RELAY = Path(__file__).resolve().parents[2] / "scenarios" / "examples" / "relay.pl"
+
+_GREETING = """
+import os, socket, struct, sys, time
+import msgspec
+def dial(token=os.environ["PULLCORD_TOKEN"]):
+    address = os.environ["PULLCORD_HOST"], int(os.environ["PULLCORD_PORT"])
+    link = socket.create_connection(address)
+    say(link, {"type": "hello", "protocol": 1, "name": os.environ["PULLCORD_NAME"],
+               "boot": "b", "token": token})
+    return link
+def say(link, what):
+    content = msgspec.msgpack.encode(what)
+    link.sendall(struct.pack(">I", len(content)) + content)
+def hear(link):
+    "Read until the other side closes."
+    while link.recv(65536):
+        pass
+"""
+
+
+def greeter(then: str) -> tuple[str, ...]:
+    """Return the command of a program that has `dial`, `say` and `hear`, and does `then`."""
+    return (sys.executable, "-c", _GREETING + then)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    ps = ["/bin/ps", "-o", "stat=", "-p", str(pid)]
+    state = subprocess.run(ps, capture_output=True, text=True, check=False).stdout.strip()
+    return bool(state) and not state.startswith("Z")
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process that was killed has ended, within two seconds."""
+    for _ in range(100):
+        if not is_alive(pid):
+            return True
+        time.sleep(0.02)
+    return False
