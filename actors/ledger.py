@@ -72,6 +72,11 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     project: str
     meta: SessionMeta
 
+    @classmethod
+    def by(cls, device: str, meta: SessionMeta) -> Shared:
+        """Return the row of a session that a device shares."""
+        return cls(device=device, project=meta.project, meta=meta)
+
     def listing(self) -> SessionListing:
         """Return the session as an agent sees it."""
         meta = self.meta

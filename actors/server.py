@@ -131,7 +131,7 @@ class Server:
         given: dict[str, list[Shared]] = {}
         for session in place.sessions:
             if session.shared:
-                row = Shared(device=session.relay, project=session.project, meta=meta_of(session))
+                row = Shared.by(session.relay, meta_of(session))
                 given.setdefault(session.relay, []).append(row)
         # A sweep that comes by this is early enough for whatever becomes of a run.
         limits = (config.start_deadline_us, config.run_deadline_us, config.retention_us)
@@ -361,15 +361,15 @@ class Server:
         for meta in sessions:
             other = self.sessions.get(meta.id)
             if other is None or other.device == device:  # else asked for again by the next sync
-                row = Shared(device=device, project=meta.project, meta=meta)
-                self.sessions.put(meta.id, row)
+                self.sessions.put(meta.id, Shared.by(device, meta))
                 taken.append(meta)
         return tuple(taken)
 
     def offer(self, context: Context, run: Run, boot: str) -> Command:
-        """Hand a queued run to a relay under a new delivery number; it may be offered again."""
-        run = _replace(run, boot=boot, delivery=run.delivery + 1)
-        self.runs.put(run.command_id, run)
+        """Hand a queued run to a relay; a sync that comes twice takes no delivery back."""
+        if run.boot != boot:
+            run = _replace(run, boot=boot, delivery=run.delivery + 1)
+            self.runs.put(run.command_id, run)
         context.log("run.offered", run=run.command_id, delivery=run.delivery)
         return run.command()
 
