@@ -28,6 +28,7 @@ from transports.faults.fault import Fault
 from transports.units import Duration
 
 CONVERGE_US = 3_600_000_000  # after the last fault; the slowest healing is a run deadline
+UNTIL = Duration(HEAL_S * 1_000_000 + CONVERGE_US)
 RANGE_PLANS = 25  # at a time in one process
 
 
@@ -114,7 +115,8 @@ def explore_range(job: CellJob, ask: Ask) -> Explored:
     total = Explored(fired={})
     for number in range(ask.first, ask.last):
         tables = plan_of(ask.seed, number, actors_of(scenario))
-        cell = CellRun(with_plan(scenario, tables), job.seed, job.label, folder)
+        # Without the cell's label, which names its chance: the file that shows it has no sweep.
+        cell = CellRun(with_plan(scenario, tables), job.seed, "", folder)
         judging = Judging(cell, checks)
         found: Discovery | None = None
         try:
@@ -152,10 +154,18 @@ def checks_wanted(scenario: Scenario) -> str | tuple[str, ...]:
 def with_plan(scenario: Scenario, tables: list[Table]) -> Scenario:
     """Return the scenario under a plan's faults, run until long after everything has healed."""
     replace = msgspec.structs.replace
-    until = Duration(HEAL_S * 1_000_000 + CONVERGE_US)
-    run = replace(scenario.run, converge=scenario.run.converge or Duration(CONVERGE_US // 2))
+    run = replace(
+        scenario.run,
+        converge=scenario.run.converge or Duration(CONVERGE_US // 2),
+        limit=limit_of(scenario),
+    )
     faults = (*scenario.faults, *map(_fault, tables))
-    return replace(scenario, run=run, until=(str(until),), faults=faults)
+    return replace(scenario, run=run, until=(str(UNTIL),), faults=faults)
+
+
+def limit_of(scenario: Scenario) -> Duration:
+    """Return a limit that lies beyond the end of an exploration."""
+    return Duration(max(scenario.run.limit, 2 * UNTIL))
 
 
 def _fault(table: Table) -> Fault:
@@ -174,7 +184,6 @@ def found_file(plan: Plan, index: int, seed: int, found: Discovery) -> dict[str,
     data = dict(cell_data(plan.data, plan.cells[index]))
     data.pop("sweep", None)
     wanted = checks_wanted(scenario)
-    until = Duration(HEAL_S * 1_000_000 + CONVERGE_US)
     converge = scenario.run.converge or Duration(CONVERGE_US // 2)
     data["run"] = {
         **data.get("run", {}),
@@ -182,7 +191,8 @@ def found_file(plan: Plan, index: int, seed: int, found: Discovery) -> dict[str,
         "replications": found.plan + 1,
         "check": wanted if isinstance(wanted, str) else list(wanted),
         "converge": str(converge),
-        "until": str(until),
+        "until": str(UNTIL),
+        "limit": str(limit_of(scenario)),
     }
     own = data.get("fault", [])
     faults = plan_of(seed, found.plan, actors_of(scenario))

@@ -20,6 +20,7 @@ HEAD = ("scenario", "what broke", "plan", "replications", "a minute")
 
 def explore_all(targets: list[str], limits: ExploreLimits, out: Path, text: Text) -> int:
     """Explore each cell of the targets; return the exit code, 1 if anything was found."""
+    out.mkdir(parents=True, exist_ok=True)  # now, so that nothing is found in vain
     rows: list[Row] = []
     fired: dict[str, int] = {}
     broken = 0
@@ -60,12 +61,12 @@ def _tell(
     """Print what was found and how to see it again; write the file that shows it."""
     found = seen.found
     assert found is not None, "only a discovery is told"
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{plan.name}-{seed}-{found.plan}.json"
+    cell = f"-{index + 1}" if len(plan.cells) > 1 else ""
+    path = out / f"{plan.name}{cell}-{seed}-{found.plan}.json"
     data = found_file(plan, index, seed, found)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
     text.line(("violated", STYLES["fail"]), f" {found.check} {name}, plan {found.plan}:")
     text.line(f"  {found.sentence}")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
     words = ["pullcord", "run", str(path), "--replication", str(found.plan), "--logs", "all"]
     text.line(f"  reproduce: {shlex.join(words)}")
     text.line()

@@ -10,6 +10,7 @@ import msgspec
 
 from logs.record import Recorder
 from logs.write import SectionWriter
+from scenarios.cast import ForeignActorError
 from scenarios.checks import (
     CHECKS,
     Check,
@@ -30,6 +31,8 @@ SENTENCES_LIMIT_CHARS = 400  # of a violation that travels between processes and
 def checks_of(names: str | tuple[str, ...], folder: Path, *, faults: bool) -> dict[str, Check]:
     """Return the checks that [run] check asks for; ForeignActorError for one that there is not."""
     wanted = (names,) if isinstance(names, str) else names
+    if "none" in wanted and len(wanted) > 1:
+        raise ForeignActorError('"none" stands beside other checks', "leave one of them out")
     found: dict[str, Check] = {}
     for name in wanted:
         if name == "all" or (name == "auto" and faults):

@@ -35,7 +35,7 @@ def plan_of(seed: int, number: int, kinds: Mapping[str, str]) -> list[Table]:
         if tables:
             break
     for index, table in enumerate(tables, 1):
-        table["name"] = f"{table['kind']}-{index}"
+        table["name"] = f"plan-{table['kind']}-{index}"
     return tables
 
 

@@ -351,6 +351,10 @@ class StrikingContract(ActorFaultContract):
         assert working.fired == len(times)
         assert working.healed_us is None
 
+    def test_strikes_without_a_pause_are_refused(self) -> None:
+        with pytest.raises(msgspec.ValidationError, match="every must be longer than 0s"):
+            self.make(every="0s")
+
     def test_a_victim_that_can_t_be_hit_does_not_count(self) -> None:
         world = FakeWorld()
         world.refuses = True

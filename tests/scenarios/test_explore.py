@@ -52,3 +52,24 @@ def test_the_built_in_actors_stand_two_hundred_plans(tmp_path: Path) -> None:
     assert seen.replications == 200
     assert sum(seen.fired.values()) > 1_000
     assert list(actors_of(plan.scenarios[0])) == ["server", "relay", "engine", "agent"]
+
+
+def test_a_swept_cell_with_a_limit_and_faults_of_its_own_is_shown_by_its_file(
+    tmp_path: Path,
+) -> None:
+    unsafe = ABLATION[0].parent / "unsafe.py"
+    path = tmp_path / "swept.toml"
+    path.write_text(
+        'schema = 1\nname = "swept"\nprofile = "recommended"\n[run]\nlimit = "1h"\n'
+        '[workload]\nruns = 3\nevery = "30s"\n[agent]\npoll = "every 10s"\n'
+        f'[engine]\nuse = "{unsafe}:NoUniqueStart"\n[sweep.product]\n"relay.poll" = ["5s", "20s"]\n'
+        '[[fault]]\nname = "kill-1"\nkind = "duplicate"\nprobability = 0.1\nfor = "10m"\n'
+    )
+    (plan,) = load_plans([str(path)], Options())
+    for index in range(2):
+        seen = explore(plan, index, 1, budget_s=0, plans=100, jobs=1)
+        assert seen.found is not None
+        file = tmp_path / f"found-{index}.json"
+        file.write_bytes(msgspec.json.encode(found_file(plan, index, 1, seen.found)))
+        (one,) = run(file, replication=seen.found.plan, jobs=1).scenarios
+        assert seen.found.sentence in {found.sentence for _, found in one.found}

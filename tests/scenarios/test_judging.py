@@ -66,6 +66,8 @@ def test_a_scenario_with_faults_is_judged_by_all_and_one_without_by_none(tmp_pat
         "bounds_hold",
         "outbox_drains",
     ]
+    with pytest.raises(ForeignActorError, match="beside other checks"):
+        checks_of(("all", "none"), tmp_path, faults=True)
     with pytest.raises(ForeignActorError, match="names no check"):
         checks_of("bounds", tmp_path, faults=False)
 

@@ -22,6 +22,7 @@ from transports.verdict import Verdict
 
 Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Ordinal = Annotated[int, msgspec.Meta(ge=1)]
+PAUSE_US = 100_000  # between two strikes at least, whatever is drawn
 CommitHook = Callable[[str, bool], Commit | None]
 
 
@@ -280,6 +281,11 @@ class StrikingFault(ActorFault, frozen=True, kw_only=True):
         None
     )
 
+    def __post_init__(self) -> None:
+        """Refuse what would strike without end at one instant."""
+        if self.every is not None and self.every.constant == 0:
+            raise ValueError("every must be longer than 0s")
+
 
 class Striking(ActorWorking):
     """A fault that strikes; a kind says in `strike` what it does to one victim."""
@@ -320,8 +326,17 @@ class Striking(ActorWorking):
         self._over_us = over_us
         if self._every is None:
             self._last = True
+            return
+        next_us = over_us + max(PAUSE_US, drawn_us(chance, self._every))
+        if self.until_us is not None and next_us >= self.until_us:
+            self._last = True
         else:
-            world.at(over_us + max(1, drawn_us(chance, self._every)), self._act)
+            world.at(next_us, self._act)
+
+    @property
+    def until_us(self) -> int | None:
+        """When it strikes no more, None for never."""
+        return None
 
     def strike(self, world: World, chance: Stream, name: str) -> int | None:
         """Hit one victim; return when that will be over, None if it could not be hit."""

@@ -33,6 +33,11 @@ class Killing(Striking):
         super().__init__(fault)
         self._down = fault.down
 
+    @property
+    def until_us(self) -> int | None:
+        """When it strikes no more: `for` is how long it goes on."""
+        return self.window.end_us
+
     def strike(self, world: World, chance: Stream, name: str) -> int | None:
         """Kill it, and see to it that it is started again."""
         if not world.kill(name, self.name):

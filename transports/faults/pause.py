@@ -19,6 +19,7 @@ class Pause(StrikingFault, frozen=True, kw_only=True, tag_field="kind", tag="pau
 
     def __post_init__(self) -> None:
         """Refuse one without an end, which is a kill."""
+        super().__post_init__()
         if self.lasts is None:
             raise ValueError('it needs `for`: how long it lasts, as in for = "10m"')
 

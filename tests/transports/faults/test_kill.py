@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from actors.chance import Durations
 from tests.actors.harness import S, Trace
 from tests.actors.puppets import NOTES, Note, World, asks, say
@@ -21,6 +23,15 @@ class TestKill(StrikingContract):
         self.works(world=world, at="1s", down="20s")
         world.until(100 * S)
         assert world.done == [(1 * S, "kill", "relay"), (21 * S, "revive", "relay")]
+
+
+def test_for_is_how_long_it_goes_on() -> None:
+    world = FakeWorld()
+    fields: dict[str, Any] = {"at": "10s", "every": "30s", "for": "1m"}
+    working = TestKill().works(world=world, **fields)
+    world.until(1_000 * S)
+    assert [at for at, act, _ in world.done if act == "kill"] == [10 * S, 40 * S]
+    assert working.healed_us == 40 * S
 
 
 def kill(at_s: int, down: str) -> Kill:
