@@ -171,12 +171,22 @@ class Relay:
         self.cancelled = attempt.cancelled
         if self.config.strict_consent and not self.consented(command):
             self.stop(context)
+        if context.store.writable:
+            self.ask_engine(context, command)
+        else:  # or question, answer and the next failed write would go round at one time
+            context.set_timer("ask", self.timeout_us)
+
+    def ask_engine(self, context: Context, command: Command) -> None:
+        """Ask whether the engine has ever started a run."""
         query = FleetQuery(channel=CHANNEL + command.command_id)
         context.request(self.engine, query, self.timeout_us)
 
     def on_timer(self, context: Context, timer: str) -> None:
-        """Poll."""
-        self.poll(context)
+        """Poll, or ask the engine for what a former boot began."""
+        if timer == "poll":
+            self.poll(context)
+        elif self.command is not None:
+            self.ask_engine(context, self.command)
 
     # A pass: outbox, sync, commands
 

@@ -27,8 +27,9 @@ from scenarios.work import CellJob
 from transports.faults.fault import Fault
 from transports.units import Duration
 
-CONVERGE_US = 3_600_000_000  # after the last fault; the slowest healing is a run deadline
-UNTIL = Duration(HEAL_S * 1_000_000 + CONVERGE_US)
+AFTER_US = 3_600_000_000  # that an exploration goes on after the last fault
+CONVERGE_US = 3_000_000_000  # by then all must have ended: a serial desktop may have long Graphs
+UNTIL = Duration(HEAL_S * 1_000_000 + AFTER_US)
 RANGE_PLANS = 25  # at a time in one process
 
 
@@ -156,7 +157,7 @@ def with_plan(scenario: Scenario, tables: list[Table]) -> Scenario:
     replace = msgspec.structs.replace
     run = replace(
         scenario.run,
-        converge=scenario.run.converge or Duration(CONVERGE_US // 2),
+        converge=scenario.run.converge or Duration(CONVERGE_US),
         limit=limit_of(scenario),
     )
     faults = (*scenario.faults, *map(_fault, tables))
@@ -184,7 +185,7 @@ def found_file(plan: Plan, index: int, seed: int, found: Discovery) -> dict[str,
     data = dict(cell_data(plan.data, plan.cells[index]))
     data.pop("sweep", None)
     wanted = checks_wanted(scenario)
-    converge = scenario.run.converge or Duration(CONVERGE_US // 2)
+    converge = scenario.run.converge or Duration(CONVERGE_US)
     data["run"] = {
         **data.get("run", {}),
         "seed": scenario.run.seed,

@@ -61,3 +61,15 @@ def test_the_peak_is_of_one_second_after_the_server_woke() -> None:
     taken = Counter({back_us - 1: 70, back_us: 40, back_us + 1: 3, back_us + 2: 4})
     taken[back_us + second_us] = 5
     assert herd.herd_of(taken)[::2] == (7, 40)
+
+
+def test_what_is_handled_just_after_it_woke_had_piled_up() -> None:
+    back_us = herd.BACK_US
+    taken = Counter({back_us: 40, back_us + 10: 3, back_us + 11: 4})
+    assert herd.herd_of(taken, settle_us=10)[::2] == (4, 43)
+
+
+def test_the_tables_have_both_fleets_with_both_jitters() -> None:
+    lines = herd.compare(20)
+    assert [line[:26].split()[-1] for line in lines[1:]] == ["none", "window", "ratio"] * 2
+    assert lines[3].split()[1] == f"{int(lines[1].split()[4]) / int(lines[2].split()[4]):.1f}x"

@@ -288,6 +288,15 @@ def test_accepted_results_make_room() -> None:
 # Restarts
 
 
+def test_a_relay_that_can_t_write_waits_before_it_asks_the_engine() -> None:
+    desktop = Desktop()
+    desktop.executing()
+    desktop.context.store.writable = False
+    assert desktop.start() == [], "or question, answer and failed write would go round at one time"
+    query = only(desktop.fire("ask"), FleetQuery, "engine")
+    assert query.body.channel == CHANNEL + "r1"
+
+
 def test_a_run_that_was_handed_over_is_looked_after_by_the_next_boot() -> None:
     desktop = Desktop()
     desktop.executing()
