@@ -1,5 +1,6 @@
 """Which logs are kept of what failed."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,16 @@ def test_a_log_is_named_by_its_cell_and_fits_every_file_system(tmp_path: Path) -
     folder.close()
 
 
-def test_parts_are_joined_in_order_and_removed_at_the_end(tmp_path: Path) -> None:
+def refuses(*_: object) -> int:
+    raise OSError(errno.EXDEV, "not between these file systems")
+
+
+@pytest.mark.parametrize("kernel", [True, False, refuses], ids=["kernel", "none", "refuses"])
+def test_parts_are_joined_in_order_and_removed_at_the_end(
+    kernel: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kernel is not True:
+        monkeypatch.setattr("os.copy_file_range", kernel or None, raising=False)
     folder = Folder.create(tmp_path / "r", HEAD)
     logs = LogFiles(folder)
     for first in (10, 2, 0):
