@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -31,12 +32,14 @@ def command(
     path: str, flags: Sequence[str], label: str = "", replication: int | None = None
 ) -> str:
     """Return the command that runs a file again: a cell of it, one replication with its log."""
-    words = ["pullcord", "run", path, *flags]
-    if label:
-        words += ["--cell", label]
-    if replication is not None:
-        words += ["--replication", str(replication), "--logs", "all"]
-    return shlex.join(words)
+    words = _command(path, tuple(flags), label)
+    return words if replication is None else f"{words} --replication {replication} --logs all"
+
+
+@lru_cache(maxsize=64)
+def _command(path: str, flags: tuple[str, ...], label: str) -> str:
+    """Return the part that is the same for each replication: a log has it in each header."""
+    return shlex.join(["pullcord", "run", path, *flags, *(["--cell", label] if label else [])])
 
 
 def again(plan: Plan, label: str = "", replication: int | None = None) -> str:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from traceback import StackSummary, TracebackException, walk_tb
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
 
@@ -294,7 +294,8 @@ def header(job: CellJob, replication: int) -> HeaderRecord:
         command=command(job.path, job.options, job.label, replication),
         pullcord=VERSION,
         python=platform.python_version(),
-        resolved=data,
+        # JSON already, so that it isn't encoded for each replication; a reader gets a dictionary.
+        resolved=cast(dict[str, Any], msgspec.Raw(job.data)),
     )
 
 
