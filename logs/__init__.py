@@ -1,7 +1,7 @@
 """What happened: structured logs.
 
 record  what a log is made of: the closed list of kinds, and the contract of a recorder
-write   sections into files, encoded by the thousand, with a digest
+keep    a replication's records, kept in a list; write puts sections into files, with a digest
 Bytes are compared from the second record on: the header alone names the environment.
 Results of runs from a checkout land in results/, which git ignores.
 """

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
+from logs.keep import MemoryRecorder
 from logs.record import Recorder
 from logs.write import SectionWriter
 from scenarios.cast import ForeignActorError
-from scenarios.checks import (
-    CHECKS,
-    Check,
-    MemoryRecorder,
-    Violation,
-    history_of,
-    judge,
-    load_check,
-)
+from scenarios.checks import CHECKS, Check, Violation, history_of, judge, load_check
 from scenarios.work import Found
 
 if TYPE_CHECKING:
@@ -52,7 +45,7 @@ class KeepingWriter(SectionWriter):
         self.memory = MemoryRecorder()
 
     def _flush(self) -> None:
-        self.memory.records += self._records
+        self.memory.records += self.records
         super()._flush()
 
 

@@ -20,7 +20,7 @@ from scenarios.checks.consent_respected import consent_respected
 from scenarios.checks.converges_after_heal import converges_after_heal
 from scenarios.checks.every_run_watched import every_run_watched
 from scenarios.checks.executed_at_most_once import executed_at_most_once
-from scenarios.checks.history import Check, History, MemoryRecorder, Violation, history_of
+from scenarios.checks.history import Check, History, Violation, history_of
 from scenarios.checks.nothing_accepted_lost import nothing_accepted_lost
 from scenarios.checks.nothing_queued_lost import nothing_queued_lost
 from scenarios.checks.outbox_drains import outbox_drains
@@ -36,7 +36,6 @@ __all__ = [
     "Check",
     "CheckFailedError",
     "History",
-    "MemoryRecorder",
     "Violation",
     "history_of",
     "judge",

@@ -22,19 +22,16 @@ import msgspec
 from actors.actor import Key
 from actors.ledger import RUNS, TICKETS, Run, Ticket
 from actors.messages import TERMINAL, GraphRun, RunGraphSession
+from logs.keep import MemoryRecorder
 from logs.record import (
     DropRecord,
     EventRecord,
-    FaultRecord,
     LateRecord,
     MessageRecord,
     Record,
     StartRecord,
-    TimerRecord,
-    UnansweredRecord,
     UndoneRecord,
 )
-from transports.envelope import Envelope
 
 if TYPE_CHECKING:
     from scenarios.build import CellRun
@@ -338,73 +335,6 @@ class _Index:
                 once.setdefault((record.envelope.source, record.envelope.id), record)
             found = self._sent[kind] = list(once.values())
         return found
-
-
-class MemoryRecorder:
-    """A recorder that keeps a replication's records, numbered as a log's section numbers them."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self._count = 0
-
-    def clear(self) -> None:
-        """Forget everything, for the next replication."""
-        self.records = []  # a new list: a history may still look at the other
-        self._count = 0
-
-    def _next(self) -> int:
-        self._count += 1
-        return self._count
-
-    def start(self, t: int, actor: str, boot: int) -> int:
-        """Record that an actor begins a boot."""
-        n = self._next()
-        self.records.append(StartRecord(n, t, actor, 0, boot))
-        return n
-
-    def message(self, t: int, envelope: Envelope[Any]) -> int:
-        """Record a delivery."""
-        self._count = n = self._count + 1
-        self.records.append(MessageRecord(n, t, envelope.target, envelope.cause, envelope))
-        return n
-
-    def timer(self, t: int, actor: str, cause: int, timer: str) -> int:
-        """Record that a timer fires."""
-        self._count = n = self._count + 1
-        self.records.append(TimerRecord(n, t, actor, cause, timer))
-        return n
-
-    def unanswered(self, t: int, actor: str, cause: int, number: int) -> int:
-        """Record that a question's time is up."""
-        n = self._next()
-        self.records.append(UnansweredRecord(n, t, actor, cause, number))
-        return n
-
-    def late(self, t: int, envelope: Envelope[Any]) -> None:
-        """Record an answer that nobody waits for."""
-        record = LateRecord(self._next(), t, envelope.target, envelope.cause, envelope)
-        self.records.append(record)
-
-    def drop(self, t: int, envelope: Envelope[Any], fault: str) -> None:
-        """Record a message that is lost on the way."""
-        record = DropRecord(self._next(), t, envelope.source, envelope.cause, fault, envelope)
-        self.records.append(record)
-
-    def fault(self, t: int, actor: str, fault: str, act: str) -> None:
-        """Record that a fault does something to an actor."""
-        self.records.append(FaultRecord(self._next(), t, actor, 0, fault, act))
-
-    def undone(self, t: int, actor: str, turn: int, why: str) -> None:
-        """Record that a turn did not commit, and take its events back."""
-        records = self.records
-        while records and records[-1].n > turn:
-            records.pop()
-        self._count = turn + 1
-        records.append(UndoneRecord(self._count, t, actor, turn, why))
-
-    def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:
-        """Record what an actor says."""
-        self.records.append(EventRecord(self._next(), t, actor, cause, event, fields))
 
 
 def history_of(

@@ -24,7 +24,8 @@ from actors.relay import Relay
 from actors.server import Server
 from actors.simulator import ActorContext, Simulator
 from actors.stores.memory import Undo
-from scenarios.checks import CHECKS, History, MemoryRecorder, judge
+from logs.keep import MemoryRecorder
+from scenarios.checks import CHECKS, History, judge
 from scenarios.promises.stage import Script
 from tests.actors.harness import SESSION, S, make_cell
 from transports.envelope import Envelope

@@ -11,9 +11,10 @@ import pytest
 
 from actors.errors import UnhandledMessageError
 from actors.messages import Accepted, Commands, Complete, GraphRun, Sync
+from logs.keep import MemoryRecorder
 from logs.record import DropRecord, FaultRecord, MessageRecord, StartRecord
 from scenarios.build import CellRun
-from scenarios.checks import CHECKS, MemoryRecorder
+from scenarios.checks import CHECKS
 from scenarios.drivers import trio_world
 from scenarios.preview import _keys
 from scenarios.problems import ScenarioError

@@ -14,8 +14,9 @@ from typing import Any
 from actors.actor import Commit
 from actors.simulator import ActorContext, Simulator
 from actors.stores.memory import Undo
+from logs.keep import MemoryRecorder
 from scenarios.build import CellRun
-from scenarios.checks.history import History, MemoryRecorder, history_of
+from scenarios.checks.history import History, history_of
 from scenarios.spec import Scenario
 from tests.scenarios.loading import load
 from transports.envelope import Envelope

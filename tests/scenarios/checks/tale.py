@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from actors.messages import CHANNEL, Completion, FleetFinished, GraphRun, RunGraphSession
+from logs.keep import MemoryRecorder
 from logs.record import DropRecord, LateRecord, MessageRecord, Record
-from scenarios.checks.history import Check, History, MemoryRecorder, Violation
+from scenarios.checks.history import Check, History, Violation
 from transports.envelope import Envelope
 
 S = 1_000_000  # a second in microseconds

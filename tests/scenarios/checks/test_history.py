@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages import NOT_FOUND, GetGraphRun, GraphRun, Noted
+from logs.keep import MemoryRecorder
 from logs.record import KINDS as LOG_KINDS
 from logs.record import EndRecord, FaultRecord, HeaderRecord, Record
 from logs.write import SectionWriter
 from scenarios.build import CellRun
-from scenarios.checks.history import History, MemoryRecorder, history_of, said_in
+from scenarios.checks.history import History, history_of, said_in
 from tests.scenarios.checks.chaos import ChaosCell, history, scenario
 from tests.scenarios.checks.tale import KINDS, S, Tale
 from tests.scenarios.loading import load
