@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from types import CodeType
 from typing import Any
 
 from transports.envelope import Envelope
@@ -44,3 +46,11 @@ def describe_turn(turn: Any) -> str:
     if isinstance(turn, str):
         return turn if " " in turn else f"timer {turn!r}"
     return "a time-out" if isinstance(turn, int) else "a turn"
+
+
+def raised_in(error: BaseException, codes: Collection[CodeType]) -> bool:
+    """Whether one of these functions raised an error itself, and nothing that it called."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code in codes

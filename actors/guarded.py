@@ -16,12 +16,9 @@ from actors.simulator import ActorContext, Due, Simulator
 from actors.stores.memory import Undo, roll_back
 from logs.record import Recorder
 from transports.envelope import Envelope
-from transports.memory import Link, Post
+from transports.memory import DOWN, Link, Post
 
 CommitHook = Callable[[ActorContext, Sequence[Undo]], Commit | None]
-
-
-DOWN = "down"  # what loses a message to an actor that is down
 
 
 class GuardedContext(ActorContext):
@@ -226,13 +223,12 @@ class GuardedSimulator(Simulator):
             return False
         context = self.contexts[name]
         self.down.add(name)
-        for timer in list(context.timers):
-            context.cancel_timer(timer)
+        context.cancel_timers()
         self._stop_waiting(name)
         sleep = self.asleep.pop(name, None)
         for envelope in () if sleep is None else sleep.mail:
             self.lose(envelope, DOWN)
-        self._say(name, fault, "kill")
+        self.tell(name, fault, "kill")
         return True
 
     def revive(self, name: str, fault: str) -> None:
@@ -240,7 +236,7 @@ class GuardedSimulator(Simulator):
         if name not in self.down:
             return
         self.down.discard(name)
-        self._say(name, fault, "start")
+        self.tell(name, fault, "start")
         context = self.contexts[name]
         context.reboot()
         context.begin_boot()
@@ -251,7 +247,7 @@ class GuardedSimulator(Simulator):
         if name in self.down or name in self.asleep:
             return False
         self.asleep[name] = Sleep(self.now_us, clock_stops)
-        self._say(name, fault, "suspend")
+        self.tell(name, fault, "suspend")
         return True
 
     def resume(self, name: str, fault: str) -> None:
@@ -259,7 +255,7 @@ class GuardedSimulator(Simulator):
         sleep = self.asleep.pop(name, None)
         if sleep is None:
             return  # it was killed meanwhile
-        self._say(name, fault, "resume")
+        self.tell(name, fault, "resume")
         slept_us = self.now_us - sleep.since_us
         if sleep.clock_stops:
             self.contexts[name].stand_still(slept_us)
@@ -275,10 +271,6 @@ class GuardedSimulator(Simulator):
     def set_writable(self, name: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""
         self.contexts[name].store.writable = writable
-
-    def _say(self, name: str, fault: str, act: str) -> None:
-        if self.recorder is not None:
-            self.recorder.fault(self.now_us, name, fault, act)
 
     def _subject(self, due: Due) -> str | None:
         """Return whose turn it would be, None for the host's own business."""

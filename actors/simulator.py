@@ -23,6 +23,7 @@ from actors.errors import (
     UnknownActorError,
     WouldSleepForeverError,
     describe_turn,
+    raised_in,
 )
 from actors.stores.memory import MemoryStore, Undo
 from actors.streams import HashedStream
@@ -91,6 +92,10 @@ class ActorContext(VirtualClock):
         if self.boot >= BOOT_LIMIT:
             raise SimulationError(f"{self.name} was started {BOOT_LIMIT} times")
         self.numbers = map((self.boot << SERIAL_BITS).__add__, self._world.serials)
+        self.cancel_timers()
+
+    def cancel_timers(self) -> None:
+        """Take every timer back."""
         for timer in list(self.timers):
             self.cancel_timer(timer)
 
@@ -294,6 +299,11 @@ class Simulator:
         for observer in self._drop_observers.get(type(envelope.body), ()):
             observer(self.now_us, envelope)
 
+    def tell(self, name: str, fault: str, act: str) -> None:
+        """Record that a fault does something to an actor."""
+        if self.recorder is not None:
+            self.recorder.fault(self.now_us, name, fault, act)
+
     def at(self, due_us: int, action: Callable[[], Any]) -> None:
         """Call `action` at a time, before all else that is due then."""
         heappush(self.heap, [due_us, next(self.serials) + _ACTION, None, action, 0, None])
@@ -461,7 +471,11 @@ class Simulator:
                 raise UnhandledMessageError(
                     f"{context.name} has no handler for {missing.__name__}: name it in `handlers`"
                 ) from error
-            if isinstance(missing, str) and missing not in context.links and _in_send(error):
+            if (
+                isinstance(missing, str)
+                and missing not in context.links
+                and raised_in(error, _SENDERS)
+            ):
                 raise UnknownActorError(
                     f"{context.name} sent to {missing!r} on {where}, "
                     f"but there are only {', '.join(self.contexts)}"
@@ -469,12 +483,9 @@ class Simulator:
         raise ActorFailedError(context.name, where, self.now_us) from error
 
 
-_SENDERS = {
-    method.__code__
-    for method in (
-        ActorContext.send, ActorContext.request, ActorContext.reply, Ways.__missing__,
-    )
-}  # fmt: skip
+# A KeyError of theirs is a look-up of a link, and none of the actor's own.
+_LOOKS_UP = (ActorContext.send, ActorContext.request, ActorContext.reply, Ways.__missing__)
+_SENDERS = {method.__code__ for method in _LOOKS_UP}
 
 
 def _both(first: Watcher, second: Watcher) -> Watcher:
@@ -483,11 +494,3 @@ def _both(first: Watcher, second: Watcher) -> Watcher:
         second(now_us, fields)
 
     return both
-
-
-def _in_send(error: KeyError) -> bool:
-    """Whether a context's own look-up of a link raised it, not the actor's code."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_code in _SENDERS

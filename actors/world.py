@@ -31,7 +31,7 @@ from logs.record import Recorder
 from transports.clock import EPOCH_US
 from transports.envelope import Envelope
 from transports.local import MemoryTransport, Transport
-from transports.memory import Link, Post
+from transports.memory import DOWN, Link, Post
 from transports.wire import WireCodec
 
 QUIET_S = 0.05  # real time in which nothing happens: loopback sockets take far less
@@ -145,7 +145,7 @@ class TrioWorld(HostedWorld):
             assert self._network is not None, "messages are sent while the world runs"
             self._network.send(envelope, self.now_us)
         elif not target.mailbox.offer(envelope):
-            self.lose(envelope, "down" if target.down else "mailbox full")
+            self.lose(envelope, DOWN if target.down else "mailbox full")
 
     def deliver_at(self, envelope: Envelope[Any], due_us: int) -> None:
         """Deliver the message at a time that is not past."""
@@ -155,7 +155,7 @@ class TrioWorld(HostedWorld):
     async def _receive(self, me: str, envelope: Envelope[Any]) -> None:
         """Put what a wire brought into its mailbox, once there is room."""
         if not await self.contexts[me].mailbox.put(envelope):
-            self.lose(envelope, "down")
+            self.lose(envelope, DOWN)
 
     # Actor faults
 
@@ -174,16 +174,16 @@ class TrioWorld(HostedWorld):
         context.suspended_us = -1
         context.scope.cancel()
         for envelope in context.mailbox.close():
-            self.lose(envelope, "down")
+            self.lose(envelope, DOWN)
         context.forget()
-        self._say(name, fault, "kill")
+        self.tell(name, fault, "kill")
         return True
 
     def revive(self, name: str, fault: str) -> None:
         """Start a killed actor again, in a new boot."""
         context = self.contexts[name]
         if context.down:
-            self._say(name, fault, "start")
+            self.tell(name, fault, "start")
             context.come_up()
             assert self._nursery is not None, "actors are revived while the world runs"
             self._nursery.start_soon(self._live, context, True)
@@ -196,7 +196,7 @@ class TrioWorld(HostedWorld):
         context = self.contexts[name]
         if context.down or context.suspended_us >= 0:
             return False
-        self._say(name, fault, "suspend")
+        self.tell(name, fault, "suspend")
         context.suspend(clock_stops)
         return True
 
@@ -204,12 +204,8 @@ class TrioWorld(HostedWorld):
         """Let a suspended actor go on."""
         context = self.contexts[name]
         if context.suspended_us >= 0:
-            self._say(name, fault, "resume")
+            self.tell(name, fault, "resume")
             context.resume()
-
-    def _say(self, name: str, fault: str, act: str) -> None:
-        if self.recorder is not None:
-            self.recorder.fault(self.now_us, name, fault, act)
 
     # Running
 

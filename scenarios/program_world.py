@@ -17,6 +17,7 @@ from actors.world import TrioWorld
 from scenarios.programs import ProgramTransport
 from transports.codec import FrameError
 from transports.envelope import Envelope
+from transports.memory import DOWN
 
 
 class ProgramWorld(TrioWorld):
@@ -41,7 +42,7 @@ class ProgramWorld(TrioWorld):
         if envelope.source in self._programs.launches:
             target = self.contexts[envelope.target]
             if not target.mailbox.offer(envelope):
-                self.lose(envelope, "down" if target.down else "mailbox full")
+                self.lose(envelope, DOWN if target.down else "mailbox full")
         elif envelope.target in self._programs.launches:
             self._give(envelope)
         else:
@@ -55,7 +56,7 @@ class ProgramWorld(TrioWorld):
             kind = type(envelope.body).__name__
             raise UnhandledMessageError(f"{program.name}, a program, has no use for {kind}")
         if program.down or envelope.source != self._programs.server:
-            self.lose(envelope, "down" if program.down else "not connected")
+            self.lose(envelope, DOWN if program.down else "not connected")
             return
         assert self._network is not None, "messages are sent while the world runs"
         if self._network.send(envelope, self.now_us):
@@ -84,7 +85,7 @@ class ProgramWorld(TrioWorld):
             return False
         context.down, context.suspended_us = True, -1
         program.kill()
-        self._say(name, fault, "kill")
+        self.tell(name, fault, "kill")
         return True
 
     def revive(self, name: str, fault: str) -> None:
@@ -93,7 +94,7 @@ class ProgramWorld(TrioWorld):
         if program is None:
             super().revive(name, fault)
         elif context.down:
-            self._say(name, fault, "start")
+            self.tell(name, fault, "start")
             context.come_up()
             context.begin_boot()
             self._record_start(context)
@@ -106,7 +107,7 @@ class ProgramWorld(TrioWorld):
             return super().suspend(name, fault, clock_stops)
         if context.down or context.suspended_us >= 0:
             return False
-        self._say(name, fault, "suspend")
+        self.tell(name, fault, "suspend")
         context.suspended_us = self.now_us
         program.stop()
         return True
@@ -117,7 +118,7 @@ class ProgramWorld(TrioWorld):
         if program is None:
             super().resume(name, fault)
         elif context.suspended_us >= 0:
-            self._say(name, fault, "resume")
+            self.tell(name, fault, "resume")
             context.suspended_us = -1
             program.go_on()
 

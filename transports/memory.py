@@ -14,6 +14,7 @@ from transports.envelope import Envelope
 from transports.verdict import Judge
 
 Post = Callable[[Envelope[Any]], None]
+DOWN = "down"  # what loses a message to an actor that is down
 
 
 class Carrier(Protocol):

@@ -31,3 +31,16 @@ def test_a_failure_tells_whose_turn_it_was_and_when() -> None:
     error = errors.ActorFailedError("relay", "timer 'poll'", 1_500_000)
     assert str(error) == "relay failed on timer 'poll' at 1.5 s"
     assert isinstance(error, errors.SimulationError)
+
+
+def test_who_raised_an_error_is_the_innermost_function_alone() -> None:
+    def inner() -> None:
+        raise KeyError("x")
+
+    def outer() -> None:
+        inner()
+
+    with pytest.raises(KeyError) as caught:
+        outer()
+    assert errors.raised_in(caught.value, {inner.__code__})
+    assert not errors.raised_in(caught.value, {outer.__code__})

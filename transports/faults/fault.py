@@ -123,8 +123,8 @@ class Window:
         """Whether the fault acts at this time."""
         if self.begin_us is None or now_us < self.begin_us:
             return False
-        lasts = self._fault.lasts
-        return lasts is None or now_us < self.begin_us + int(lasts)
+        end_us = self.end_us
+        return end_us is None or now_us < end_us
 
 
 class Working:
@@ -194,17 +194,14 @@ class LinkFault(Fault, frozen=True, kw_only=True):
         """Return whether it stands on the link from `source` to `target`."""
         return fnmatchcase(source, self.source) and fnmatchcase(target, self.target)
 
-    def at_work(self) -> LinkWorking:
-        """Return what judges the messages of one cell."""
-        raise NotImplementedError
-
 
 class LinkWorking(Working):
     """A link fault at work; a kind says in `verdict` what becomes of the messages it fires on."""
 
+    _fault: LinkFault
+
     def __init__(self, fault: LinkFault) -> None:
         super().__init__(fault)
-        self._rule = fault
         self._seen = self._fired_us = 0
         # What the fault's `message` accepts; whoever knows its language puts it in place.
         self.accepts: Callable[[Any], bool] | None = None
@@ -219,7 +216,7 @@ class LinkWorking(Working):
         assert self.world is not None, "a fault is attached before it judges"
         if not self.window.contains(self.world.now_us):
             return False
-        rule = self._rule
+        rule = self._fault
         if self.accepts is not None:
             if not self.accepts(envelope.body):
                 return False
@@ -243,7 +240,7 @@ class LinkWorking(Working):
     @property
     def healed_us(self) -> int | None:
         """When it has healed for good: an nth fault with the message that it waited for."""
-        if self._rule.nth is not None and self.fired:
+        if self._fault.nth is not None and self.fired:
             return self._fired_us
         return super().healed_us
 
@@ -255,23 +252,20 @@ class ActorFault(Fault, frozen=True, kw_only=True):
 
     actor: Annotated[str, "the actors that it hits, a glob of their names"]
 
-    def acts_on(self, source: str, target: str) -> bool:
-        """No link has it."""
-        return False
-
 
 class ActorWorking(Working):
     """An actor fault at work: finds its victims."""
 
+    _fault: ActorFault
+
     def __init__(self, fault: ActorFault) -> None:
         super().__init__(fault)
-        self._glob = fault.actor
         self.victims: tuple[str, ...] = ()
 
     def attach(self, world: World, actors: Sequence[str]) -> None:
         """Take a place in a world, and choose the victims."""
         super().attach(world, actors)
-        self.victims = tuple(name for name in actors if fnmatchcase(name, self._glob))
+        self.victims = tuple(name for name in actors if fnmatchcase(name, self._fault.actor))
 
 
 class StrikingFault(ActorFault, frozen=True, kw_only=True):
@@ -290,9 +284,10 @@ class StrikingFault(ActorFault, frozen=True, kw_only=True):
 class Striking(ActorWorking):
     """A fault that strikes; a kind says in `strike` what it does to one victim."""
 
+    _fault: StrikingFault
+
     def __init__(self, fault: StrikingFault) -> None:
         super().__init__(fault)
-        self._every = fault.every
         self._over_us = 0  # when all that it has done so far is over
         self._last = False
 
@@ -324,10 +319,11 @@ class Striking(ActorWorking):
                     self.fired += 1
                     over_us = max(over_us, until_us)
         self._over_us = over_us
-        if self._every is None:
+        every = self._fault.every
+        if every is None:
             self._last = True
             return
-        next_us = over_us + max(PAUSE_US, drawn_us(chance, self._every))
+        next_us = over_us + max(PAUSE_US, drawn_us(chance, every))
         if self.until_us is not None and next_us >= self.until_us:
             self._last = True
         else:
@@ -348,6 +344,36 @@ class Striking(ActorWorking):
         return self._over_us if self._last else None
 
 
+class StoppingFault(StrikingFault, frozen=True, kw_only=True):
+    """Lets the actors that it hits take no turn for `for`; with `clock_stops` time stands still."""
+
+    clock_stops: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Refuse one without an end, which is a kill."""
+        super().__post_init__()
+        if self.lasts is None:
+            raise ValueError('it needs `for`: how long it lasts, as in for = "10m"')
+
+    def at_work(self) -> Working:
+        """Return what acts in one cell."""
+        return Stopping(self)
+
+
+class Stopping(Striking):
+    """A fault that stops actors, at work; it fires once for each victim."""
+
+    _fault: StoppingFault
+
+    def strike(self, world: World, chance: Stream, name: str) -> int | None:
+        """Stop it, and see to it that it goes on."""
+        if not world.suspend(name, self.name, self._fault.clock_stops):
+            return None
+        until_us = world.now_us + int(self._fault.lasts or 0)
+        world.at(until_us, lambda: world.resume(name, self.name))
+        return until_us
+
+
 class CommitFault(ActorFault, frozen=True, kw_only=True):
     """Acts when a turn commits: each, or the `nth`, or each `every`-th, or with a `probability`."""
 
@@ -365,9 +391,10 @@ class CommitFault(ActorFault, frozen=True, kw_only=True):
 class Committing(ActorWorking):
     """A fault of commits at work; a kind says in `act` what becomes of one that it fires on."""
 
+    _fault: CommitFault
+
     def __init__(self, fault: CommitFault) -> None:
         super().__init__(fault)
-        self._rule = fault
         self._seen = 0
         self.over_us = 0  # when all that it has done so far is over
 
@@ -382,13 +409,13 @@ class Committing(ActorWorking):
         self._seen = self.over_us = 0
 
     def _decide(self, name: str, wrote: bool) -> Commit | None:
-        if name not in self.victims or not (wrote or not self._rule.writes_only):
+        if name not in self.victims or (self._fault.writes_only and not wrote):
             return None
         assert self.world is not None, "a fault is attached before it begins"
         if not self.window.contains(self.world.now_us):
             return None
         self._seen += 1
-        if not fires(self._seen, self._rule.nth, self._rule.every, self.lucky):
+        if not fires(self._seen, self._fault.nth, self._fault.every, self.lucky):
             return None
         self.fired += 1
         self.over_us = max(self.over_us, self.world.now_us)
@@ -401,7 +428,7 @@ class Committing(ActorWorking):
     @property
     def healed_us(self) -> int | None:
         """When its victims have recovered, None if it may still act."""
-        if self._rule.nth is not None and self.fired:
+        if self._fault.nth is not None and self.fired:
             return self.over_us
         end_us = self.window.end_us
         return None if end_us is None else max(end_us, self.over_us)
