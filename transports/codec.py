@@ -33,30 +33,44 @@ class Codec:
     """
 
     def __init__(self, message_types: Iterable[type[msgspec.Struct]]) -> None:
-        types = sorted(set(message_types), key=lambda message_type: message_type.__name__)
-        body: Any = reduce(or_, types)
+        body: Any = one_of(message_types)
         self._encoder = msgspec.msgpack.Encoder(enc_hook=plain)
-        self._decoder = msgspec.msgpack.Decoder(Envelope[body], ext_hook=_refuse)
+        self._decoder = msgspec.msgpack.Decoder(Envelope[body], ext_hook=refuse_extension)
 
     def encode(self, envelope: Envelope[Any]) -> bytes:
         """Return the frame's bytes; FrameError over the limit or on text that is no Unicode."""
-        try:
-            frame = self._encoder.encode(envelope)
-        except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
-            raise FrameError(f"this message cannot be encoded: {error}") from error
-        if len(frame) > FRAME_LIMIT_BYTES:
-            raise FrameError(f"frame of {len(frame)} bytes, the limit is {FRAME_LIMIT_BYTES}")
-        return frame
+        return encoded(self._encoder, envelope)
 
     def decode(self, frame: bytes) -> Envelope[Any]:
         """Return the envelope; FrameError on anything malformed, oversized or of another type."""
-        if len(frame) > FRAME_LIMIT_BYTES:
-            raise FrameError(f"frame of {len(frame)} bytes, the limit is {FRAME_LIMIT_BYTES}")
+        check_size(frame)
         try:
             return self._decoder.decode(frame)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise FrameError(f"not a frame: {error}") from error
 
 
-def _refuse(code: int, _data: memoryview) -> NoReturn:
+def one_of(message_types: Iterable[type[msgspec.Struct]]) -> Any:
+    """Return the type of a body that is one of these messages, the same in whatever order."""
+    return reduce(or_, sorted(set(message_types), key=lambda kind: kind.__name__))
+
+
+def encoded(encoder: msgspec.msgpack.Encoder, value: Any) -> bytes:
+    """Return a frame's bytes; FrameError over the limit, or on what can't be encoded."""
+    try:
+        frame = encoder.encode(value)
+    except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
+        raise FrameError(f"this message cannot be encoded: {error}") from error
+    check_size(frame)
+    return frame
+
+
+def check_size(frame: bytes) -> None:
+    """Raise FrameError for a frame over the limit."""
+    if len(frame) > FRAME_LIMIT_BYTES:
+        raise FrameError(f"frame of {len(frame)} bytes, the limit is {FRAME_LIMIT_BYTES}")
+
+
+def refuse_extension(code: int, _data: memoryview) -> NoReturn:
+    """Refuse msgpack's extension types, which JSON has not."""
     raise msgspec.DecodeError(f"extension type {code} is no JSON value")

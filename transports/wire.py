@@ -10,16 +10,14 @@ on the way out, so that an actor's mistake is found where it was made and costs 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from math import isfinite
-from operator import or_
 from types import NoneType
-from typing import Annotated, Any, Generic, NoReturn, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
-from transports.codec import FRAME_LIMIT_BYTES, FrameError, plain
+from transports.codec import FrameError, check_size, encoded, one_of, plain, refuse_extension
 from transports.envelope import Envelope
 
 Body = TypeVar("Body")
@@ -44,10 +42,9 @@ class WireCodec:
     """Encodes and decodes envelopes whose bodies are one of the given message types."""
 
     def __init__(self, message_types: Iterable[type[msgspec.Struct]]) -> None:
-        types = sorted(set(message_types), key=lambda message_type: message_type.__name__)
-        body: Any = reduce(or_, types)
+        body: Any = one_of(message_types)
         self._encoder = msgspec.msgpack.Encoder(enc_hook=plain)
-        self._decoder = msgspec.msgpack.Decoder(_Wire[body], ext_hook=_refuse)
+        self._decoder = msgspec.msgpack.Decoder(_Wire[body], ext_hook=refuse_extension)
 
     def encode(self, envelope: Envelope[Any]) -> bytes:
         """Return the frame's content, without the source.
@@ -56,21 +53,14 @@ class WireCodec:
         """
         wire = _Wire(envelope.id, envelope.target, envelope.reply_to, envelope.cause, envelope.body)
         _check_values(wire.body)
-        try:
-            frame = self._encoder.encode(wire)
-        except (TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
-            raise FrameError(f"this message cannot be encoded: {error}") from error
-        if len(frame) > FRAME_LIMIT_BYTES:
-            raise FrameError(f"frame of {len(frame)} bytes, the limit is {FRAME_LIMIT_BYTES}")
-        return frame
+        return encoded(self._encoder, wire)
 
     def decode(self, frame: bytes, source: str) -> Envelope[Any]:
         """Return the envelope as one from `source`, the name that the connection's peer proved.
 
         FrameError on anything malformed, oversized, of another type or of an unknown one.
         """
-        if len(frame) > FRAME_LIMIT_BYTES:
-            raise FrameError(f"frame of {len(frame)} bytes, the limit is {FRAME_LIMIT_BYTES}")
+        check_size(frame)
         try:
             wire = self._decoder.decode(frame)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
@@ -100,7 +90,3 @@ def _check_values(body: msgspec.Struct) -> None:
             todo.extend(getattr(value, field) for field in value.__struct_fields__)
         else:
             raise FrameError(f"a {type(value).__name__} is no JSON value")
-
-
-def _refuse(code: int, _data: memoryview) -> NoReturn:
-    raise msgspec.DecodeError(f"extension type {code} is no JSON value")

@@ -10,7 +10,7 @@ import pytest
 
 from actors.actor import Commit, Context, Handler, TableSpec, Unanswered
 from actors.guarded import CommitHook, simulator
-from actors.simulator import ActorContext
+from actors.simulator import ActorContext, Simulator
 from actors.stores.memory import Undo
 from tests.actors.harness import S, Trace, put_to_work
 from transports.envelope import Envelope
@@ -82,10 +82,14 @@ class World:
         until_us: int = 100 * S,
         seed: int = 1,
         faults: Sequence[Fault] = (),
+        host: Callable[[int, str], Any] | None = None,
         **puppets: Any,
     ) -> None:
         self.seen: list[tuple[Any, ...]] = []
-        self.sim = simulator(seed, "cell", hook, guarded=any(one.needs_world for one in faults))
+        guarded = any(one.needs_world for one in faults)
+        self.sim: Simulator = (
+            simulator(seed, "cell", hook, guarded=guarded) if host is None else host(seed, "cell")
+        )
         self.faults = [fault.at_work() for fault in faults]
         for name, acts in puppets.items():
             self.sim.add(name, Puppet(self.seen, **acts))

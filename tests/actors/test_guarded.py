@@ -40,27 +40,6 @@ from transports.envelope import SERIAL_BITS, Envelope
 
 
 @BOTH_LOOPS
-def test_a_world_where_nothing_is_due_says_so(hook: CommitHook | None) -> None:
-    sim = simulator(1, "", hook)
-    sim.add("a", Puppet([], start=lambda c: c.set_timer("t", 2_500_000)))
-    sim.connect(lambda _source, _target: None)
-    with pytest.raises(WouldSleepForeverError) as caught:
-        sim.run(0)
-    assert str(caught.value) == (
-        "nothing is due after 2.5 s, and the replication has not ended: "
-        "no timer is set, no message is under way"
-    )
-
-
-@BOTH_LOOPS
-def test_a_message_without_a_handler_names_actor_and_type(hook: CommitHook | None) -> None:
-    world = World(hook, a={"start": lambda c: c.send("b", Note("hello"))}, b={})
-    with pytest.raises(UnhandledMessageError) as caught:
-        world.run()
-    assert str(caught.value) == "b has no handler for Note: name it in `handlers`"
-
-
-@BOTH_LOOPS
 def test_an_actor_that_asks_must_handle_unanswered(hook: CommitHook | None) -> None:
     class Asks(Puppet):
         def __init__(self) -> None:

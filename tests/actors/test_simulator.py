@@ -19,7 +19,6 @@ from tests.actors.puppets import (
     Puppet,
     Say,
     World,
-    asks,
     replies,
     say,
 )
@@ -56,35 +55,6 @@ def test_messages_of_one_instant_come_in_the_order_of_sending(hook: CommitHook |
         (0, "b", "4"),
     ]
     assert world.run() == want
-
-
-@BOTH_LOOPS
-def test_at_one_instant_actions_come_first_then_messages_then_arrivals_then_timers(
-    hook: CommitHook | None,
-) -> None:
-    def start(context: Any) -> None:
-        context.set_timer("t", 10)
-        context.request("far", Say("question"), 10)
-        context.set_timer("u", 10)
-        context.send("far", Say("delayed 1"))
-        context.send("far", Say("delayed 2"))
-
-    def answer(context: Any, envelope: Envelope[Say]) -> None:
-        if envelope.body.text == "delayed 1":
-            context.send("near", Say("at once"))
-
-    world = World(hook, {("near", "far"): lambda: 10}, near={"start": start}, far={"say": answer})
-    world.sim.on_begin.append(lambda: world.sim.at(10, lambda: world.seen.append(("action",))))
-    assert world.run() == [
-        ("action",),
-        (10, "far", "question"),
-        (10, "far", "delayed 1"),
-        (10, "near", "at once"),
-        (10, "far", "delayed 2"),
-        (10, "near", "timer", "t"),
-        (10, "near", "unanswered", "question"),
-        (10, "near", "timer", "u"),
-    ]
 
 
 @BOTH_LOOPS
@@ -152,40 +122,6 @@ def test_a_timer_can_be_taken_back_and_set_once_more(hook: CommitHook | None) ->
 
 
 @BOTH_LOOPS
-def test_a_timer_of_no_delay_wakes_at_the_same_instant(hook: CommitHook | None) -> None:
-    def again(context: Any, timer: str) -> None:
-        if timer == "1":
-            context.set_timer("2", 0)
-
-    world = World(hook, a={"start": lambda c: c.set_timer("1", 0), "timer": again})
-    assert world.run() == [(0, "a", "timer", "1"), (0, "a", "timer", "2")]
-
-
-@BOTH_LOOPS
-def test_a_question_is_asked_every_so_often_until_its_timer_is_cancelled(
-    hook: CommitHook | None,
-) -> None:
-    def start(context: Any) -> None:
-        context.request_every("t", 10, "b", Say("again"), 5)
-        context.set_timer("stop", 35)
-
-    world = World(
-        hook,
-        a={"start": start, "timer": lambda context, _: context.cancel_timer("t")},
-        b={"say": lambda context, _: Say("yes") if context.now_us < 30 else None},
-    )
-    assert world.run() == [
-        (10, "b", "again"),
-        (10, "a", "yes"),
-        (20, "b", "again"),
-        (20, "a", "yes"),
-        (30, "b", "again"),
-        (35, "a", "timer", "stop"),  # before the time-out, which came to be later
-        (35, "a", "unanswered", "again"),
-    ]
-
-
-@BOTH_LOOPS
 def test_a_repeated_question_may_be_replaced_or_taken_back_by_its_answer(
     hook: CommitHook | None,
 ) -> None:
@@ -215,20 +151,6 @@ def test_a_repeated_question_may_be_replaced_or_taken_back_by_its_answer(
 
 
 @BOTH_LOOPS
-def test_what_a_handler_returns_answers_after_all_that_it_sent(hook: CommitHook | None) -> None:
-    def heard(context: Any, _envelope: Envelope[Say]) -> Say:
-        context.send("a", Say("by the way"))
-        return Say("answer")
-
-    world = World(hook, a={"start": asks(10)}, b={"say": heard})
-    assert world.run() == [
-        (0, "b", "question"),
-        (0, "a", "by the way"),
-        (0, "a", "answer"),
-    ]
-
-
-@BOTH_LOOPS
 def test_a_timer_takes_the_place_of_a_repeated_question(hook: CommitHook | None) -> None:
     def start(context: Any) -> None:
         context.request_every("t", 10, "b", Say("t"), 5)
@@ -238,12 +160,6 @@ def test_a_timer_takes_the_place_of_a_repeated_question(hook: CommitHook | None)
 
 
 # Questions
-
-
-@BOTH_LOOPS
-def test_an_answered_question_is_never_unanswered(hook: CommitHook | None) -> None:
-    world = World(hook, a={"start": asks(10)}, b={"say": replies()})
-    assert world.run() == [(0, "b", "question"), (0, "a", "answer 0")]
 
 
 @BOTH_LOOPS
@@ -260,52 +176,6 @@ def test_an_answer_names_its_question(hook: CommitHook | None) -> None:
     )
     world.run()
     assert asked == answered
-
-
-@BOTH_LOOPS
-def test_a_question_without_an_answer_is_told_at_its_time(hook: CommitHook | None) -> None:
-    numbers = []
-
-    def start(context: Any) -> None:
-        numbers.append(context.request("b", Say("question"), 10))
-
-    world = World(
-        hook,
-        a={"start": start, "unanswered": lambda _, envelope: numbers.append(envelope.reply_to)},
-        b={},
-    )
-    assert world.run() == [(0, "b", "question"), (10, "a", "unanswered", "question")]
-    assert numbers[0] == numbers[1]
-
-
-@BOTH_LOOPS
-def test_a_late_answer_is_dropped_and_logged(hook: CommitHook | None) -> None:
-    trace = Trace()
-    world = World(hook, {("b", "a"): lambda: 11}, a={"start": asks(10)}, b={"say": replies()})
-    assert world.run(recorder=trace) == [(0, "b", "question"), (10, "a", "unanswered", "question")]
-    (late,) = trace.kinds("late")
-    assert late[2:4] == (11, "a")
-    assert late[4].body == Say("answer 0")
-
-
-@BOTH_LOOPS
-def test_a_second_answer_is_late(hook: CommitHook | None) -> None:
-    trace = Trace()
-    world = World(hook, a={"start": asks(10)}, b={"say": replies(2)})
-    assert world.run(recorder=trace) == [(0, "b", "question"), (0, "a", "answer 0")]
-    assert [record[4].body for record in trace.kinds("late")] == [Say("answer 1")]
-
-
-@BOTH_LOOPS
-def test_an_answer_at_the_very_end_of_its_time_is_an_answer(hook: CommitHook | None) -> None:
-    world = World(hook, {("b", "a"): lambda: 10}, a={"start": asks(10)}, b={"say": replies()})
-    assert world.run() == [(0, "b", "question"), (10, "a", "answer 0")]
-
-
-@BOTH_LOOPS
-def test_a_question_may_have_no_time_at_all(hook: CommitHook | None) -> None:
-    world = World(hook, a={"start": asks(0)}, b={})
-    assert world.run() == [(0, "b", "question"), (0, "a", "unanswered", "question")]
 
 
 @BOTH_LOOPS

@@ -21,6 +21,7 @@ from actors.messages import (
     RunGraphSession,
 )
 from tests.actors.drawing import MESSAGES, drawn
+from tests.transports.bodies import MALFORMED
 from transports.codec import FRAME_LIMIT_BYTES, Codec, FrameError
 from transports.envelope import Envelope
 
@@ -96,20 +97,7 @@ def test_the_raw_form_is_what_decode_reads() -> None:
 @pytest.mark.parametrize(
     "frame",
     [
-        raw({"type": "Explode"}),
-        raw({"command_id": "c"}),
-        raw({"type": "Accepted"}),
-        raw({"type": "Accepted", "command_id": 5}),
-        raw({"type": "Accepted", "command_id": None}),
-        raw({"type": "GetGraphRun", "command_id": "c", "wait_us": 1.5}),
-        raw({"type": "GetGraphRun", "command_id": "c", "wait_us": -1}),
-        raw({"type": "Sync", "boot": "b", "sessions": [], "open": [], "capacity": 1, "poll_us": 0}),
-        raw(
-            {"type": "Sync", "boot": "b", "sessions": [], "open": [], "capacity": -1, "poll_us": 1}
-        ),
-        raw({"type": "Start", "command_id": "c", "boot": "b", "delivery": True}),
-        raw(["Accepted", "c"]),
-        raw(None),
+        *map(raw, MALFORMED),
         raw({"type": "Noted"}, id="1"),
         raw({"type": "Noted"}, source=None),
         msgspec.msgpack.encode({"body": {"type": "Noted"}}),

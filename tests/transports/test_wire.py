@@ -23,6 +23,7 @@ from actors.messages import (
     RunGraphSession,
 )
 from tests.actors.drawing import MESSAGES, drawn
+from tests.transports.bodies import MALFORMED
 from transports.codec import FRAME_LIMIT_BYTES, FrameError
 from transports.envelope import Envelope
 from transports.units import Duration
@@ -100,16 +101,7 @@ def test_structs_inside_a_message_need_no_type() -> None:
 @pytest.mark.parametrize(
     "frame",
     [
-        raw({"type": "Explode"}),
-        raw({"command_id": "c"}),
-        raw({"type": "Accepted"}),
-        raw({"type": "Accepted", "command_id": 5}),
-        raw({"type": "Accepted", "command_id": None}),
-        raw({"type": "GetGraphRun", "command_id": "c", "wait_us": -1}),
-        raw({"type": "Start", "command_id": "c", "boot": "b", "delivery": True}),
-        raw({"type": "Start", "command_id": "c", "boot": "b", "delivery": 1.5}),
-        raw(["Accepted", "c"]),
-        raw(None),
+        *map(raw, MALFORMED),
         raw({"type": "Noted"}, id="1"),
         raw({"type": "Noted"}, id=-1),
         raw({"type": "Noted"}, id=2**53),
