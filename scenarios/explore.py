@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.errors import SimulationError
 from scenarios import work
@@ -20,7 +21,7 @@ from scenarios.judging import Judging, checks_of
 from scenarios.load import Plan, cell_data
 from scenarios.runner import job_of
 from scenarios.source import Source
-from scenarios.spec import FAULTS, Scenario
+from scenarios.spec import FAULTS, RunTable, Scenario
 from scenarios.swarm import HEAL_S, Table, plan_of
 from scenarios.watchdog import PATIENCE_S, watchdog
 from scenarios.work import CellJob
@@ -28,7 +29,7 @@ from transports.faults.fault import Fault
 from transports.units import Duration
 
 AFTER_US = 3_600_000_000  # that an exploration goes on after the last fault
-CONVERGE_US = 3_000_000_000  # by then all must have ended: a serial desktop may have long Graphs
+CONVERGE_US = 1_800_000_000  # by then all must have ended, where the scenario doesn't say
 UNTIL = Duration(HEAL_S * 1_000_000 + AFTER_US)
 RANGE_PLANS = 25  # at a time in one process
 
@@ -77,8 +78,9 @@ def explore(
     def late() -> bool:
         return plans is None and time.monotonic() - begun > budget_s
 
-    with processes(jobs or cores()) as executor:
-        _drive(executor, job, seed, plans, jobs or cores(), total, late)
+    jobs = jobs or cores()
+    with processes(jobs) as executor:
+        _drive(executor, job, seed, plans, jobs, total, late)
     total.seconds = time.monotonic() - begun
     return total
 
@@ -152,21 +154,22 @@ def checks_wanted(scenario: Scenario) -> str | tuple[str, ...]:
     return "all" if scenario.run.check in ("auto", "none") else scenario.run.check
 
 
-def with_plan(scenario: Scenario, tables: list[Table]) -> Scenario:
-    """Return the scenario under a plan's faults, run until long after everything has healed."""
-    replace = msgspec.structs.replace
-    run = replace(
-        scenario.run,
-        converge=scenario.run.converge or Duration(CONVERGE_US),
-        limit=limit_of(scenario),
+def run_of(scenario: Scenario) -> RunTable:
+    """Return [run] as an exploration has it: until long after everything has healed."""
+    run = scenario.run
+    return replace(
+        run,
+        check=checks_wanted(scenario),
+        converge=run.converge or Duration(CONVERGE_US),
+        until=str(UNTIL),
+        limit=Duration(max(run.limit, 2 * UNTIL)),
     )
-    faults = (*scenario.faults, *map(_fault, tables))
+
+
+def with_plan(scenario: Scenario, tables: list[Table]) -> Scenario:
+    """Return the scenario under a plan's faults."""
+    run, faults = run_of(scenario), (*scenario.faults, *map(_fault, tables))
     return replace(scenario, run=run, until=(str(UNTIL),), faults=faults)
-
-
-def limit_of(scenario: Scenario) -> Duration:
-    """Return a limit that lies beyond the end of an exploration."""
-    return Duration(max(scenario.run.limit, 2 * UNTIL))
 
 
 def _fault(table: Table) -> Fault:
@@ -184,16 +187,14 @@ def found_file(plan: Plan, index: int, seed: int, found: Discovery) -> dict[str,
     scenario = plan.scenarios[index]
     data = dict(cell_data(plan.data, plan.cells[index]))
     data.pop("sweep", None)
-    wanted = checks_wanted(scenario)
-    converge = scenario.run.converge or Duration(CONVERGE_US)
+    run = run_of(scenario)
     data["run"] = {
-        **data.get("run", {}),
-        "seed": scenario.run.seed,
+        "seed": run.seed,
         "replications": found.plan + 1,
-        "check": wanted if isinstance(wanted, str) else list(wanted),
-        "converge": str(converge),
-        "until": str(UNTIL),
-        "limit": str(limit_of(scenario)),
+        "until": run.until,
+        "limit": str(run.limit),
+        "check": run.check if isinstance(run.check, str) else list(run.check),
+        "converge": str(run.converge),
     }
     own = data.get("fault", [])
     faults = plan_of(seed, found.plan, actors_of(scenario))
