@@ -103,6 +103,11 @@ class TrioWorld(HostedWorld):
     def now_us(self, now_us: int) -> None:
         self._still_us = now_us
 
+    @property
+    def turned_us(self) -> int | None:
+        """When the last turn ended, on a real clock; None on one that waits for turns."""
+        return None if self._virtual else self._last_us
+
     def at(self, due_us: int, action: Callable[[], Any]) -> None:
         """Call `action` at a time, before all else that is due then."""
         super().at(due_us, action)

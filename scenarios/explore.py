@@ -125,7 +125,8 @@ def explore_range(job: CellJob, ask: Ask) -> Explored:
         try:
             with watchdog(cell.simulator, PATIENCE_S):
                 cell.simulator.run(number, judging.recorder())
-            for violation in judging.judge(number)[:1]:
+                violations = judging.judge(number)
+            for violation in violations[:1]:
                 found = Discovery(
                     plan=number,
                     check=violation.check,

@@ -65,14 +65,17 @@ class _Look:
         simulator, now = self.simulator, time.monotonic()
         # A stopped process does not count: one tick adds two at most.
         passed_s, self._last = min(now - self._last, 2 * self.tick_s), now
-        instant = (simulator.replication, simulator.now_us)
-        if instant != self._instant:
+        acts = self._see(frame)
+        # A real clock waits for nobody: there it is a turn that stands still, and nothing else.
+        turned_us = getattr(simulator, "turned_us", None)
+        stands_us = simulator.now_us if turned_us is None else turned_us
+        instant = (simulator.replication, stands_us)
+        if instant != self._instant or (turned_us is not None and not acts):
             self._instant, self._serial = instant, simulator.serial
             self._still_s = 0.0
             self._turns.clear()
             return
         self._still_s += passed_s
-        acts = self._see(frame)
         sent = simulator.serial - self._serial
         if self._still_s >= self.patience_s or sent > MESSAGES_LIMIT:
             halt = None if acts else getattr(simulator, "halt", None)

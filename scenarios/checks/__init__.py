@@ -30,6 +30,7 @@ from scenarios.checks.same_key_one_run import same_key_one_run
 from scenarios.checks.strangers_learn_nothing import strangers_learn_nothing
 from scenarios.checks.terminal_never_changes import terminal_never_changes
 from scenarios.problems import listed, quote, suggest
+from scenarios.watchdog import Stop
 
 __all__ = [
     "CHECKS",
@@ -127,6 +128,8 @@ def judge(history: History, checks: Mapping[str, Check]) -> list[Violation]:
     for name, check in checks.items():
         try:
             violations = list(check(history))
+        except Stop as stop:
+            raise CheckFailedError(name, "did not end: an endless loop") from stop
         except Exception as error:  # whatever a user's check raises
             raise CheckFailedError(name, f"raised {type(error).__name__}: {error}") from error
         for violation in violations:

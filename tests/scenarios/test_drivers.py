@@ -212,6 +212,36 @@ def test_unix_sockets_leave_no_folder_behind(
     assert list(sockets.iterdir()) == []
 
 
+LOOP = """from pullcord import Relay
+
+
+class Loop(Relay):
+    def on_commands(self, context, envelope):
+        while True:
+            pass
+"""
+
+
+def test_a_turn_without_an_end_is_ended_over_sockets_too(tmp_path: Path) -> None:
+    (tmp_path / "loop.py").write_text(LOOP)
+    path = tmp_path / "loop.toml"
+    path.write_text('schema = 1\nname = "loop"\n[relay]\nuse = "loop.py:Loop"\n')
+    options: dict[str, Any] = {"driver": "trio", "transport": "tcp", "speed": 400.0, "jobs": 1}
+    one = run(path, **options, patience_s=0.4).scenarios[0]
+    ((_, trouble),) = one.troubles
+    assert trouble.kind == "stuck"
+    assert "relay on Commands from server" in trouble.sentence
+    assert "loop.py:" in trouble.sentence
+
+
+def test_a_world_in_which_nothing_happens_for_long_is_not_stuck(tmp_path: Path) -> None:
+    path = tmp_path / "calm.toml"
+    path.write_text('schema = 1\nname = "calm"\n[run]\nuntil = "5m"\n[agent]\nruns = 0\n')
+    options: dict[str, Any] = {"driver": "trio", "transport": "tcp", "speed": 400.0, "jobs": 1}
+    one = run(path, {"relay.poll": "10m"}, **options, patience_s=0.2).scenarios[0]
+    assert one.troubles == []
+
+
 def test_what_only_the_simulator_can_do_is_refused_elsewhere(tmp_path: Path) -> None:
     path = tmp_path / "faulty.toml"
     path.write_text(FAULTY + '[[fault]]\nkind = "crash"\nactor = "relay"\n')

@@ -38,6 +38,11 @@ def no_polls(history):
     raise RuntimeError("what a pity")
 
 
+def loop(history):
+    while True:
+        pass
+
+
 def one(history):
     yield Violation("one", f"{len(history.records) > 3}", (1, 2))
 """
@@ -128,6 +133,13 @@ def test_a_check_that_raises_is_its_own_trouble(folder: Path) -> None:
     results = run(forgetful(folder, 'check = ["own.py:no_polls"]'), jobs=1)
     ((_, trouble),) = results.scenarios[0].troubles
     assert "no_polls raised RuntimeError: what a pity" in trouble.sentence
+    assert results.exit is Exit.FAILED
+
+
+def test_a_check_that_never_ends_is_ended_and_named(folder: Path) -> None:
+    results = run(forgetful(folder, 'check = ["own.py:loop"]'), jobs=1, patience_s=0.3)
+    ((_, trouble),) = results.scenarios[0].troubles
+    assert "loop did not end" in trouble.sentence
     assert results.exit is Exit.FAILED
 
 
