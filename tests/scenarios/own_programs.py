@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-RELAY = Path(__file__).resolve().parents[2] / "scenarios" / "examples" / "relay.pl"
+RELAY = Path(__file__).resolve().parents[2] / "scenarios" / "foreign" / "relay.pl"
 
 _GREETING = """
 import os, socket, struct, sys, time

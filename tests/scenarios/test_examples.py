@@ -16,8 +16,6 @@ from scenarios.stats import Sample
 from scenarios.work import check_determinism
 
 EXAMPLES = {name: path for name, path in shipped().items() if name.startswith("examples/")}
-# The other one needs sockets and perl: tests/scenarios/test_program_world.py runs it.
-HERE = {name: path for name, path in EXAMPLES.items() if name != "examples/perl_relay"}
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "examples"
 
 
@@ -25,7 +23,7 @@ def test_there_are_examples() -> None:
     assert {"examples/first", "examples/eager_relay"} <= set(EXAMPLES)
 
 
-@pytest.mark.parametrize("path", HERE.values(), ids=HERE)
+@pytest.mark.parametrize("path", EXAMPLES.values(), ids=EXAMPLES)
 def test_an_example_holds(path: Path) -> None:
     """Its cells run one after another here, without the runner."""
     plan = load_plan(path)

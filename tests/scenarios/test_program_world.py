@@ -68,7 +68,7 @@ def command(then: str, of: str = "relay") -> str:
 @needs_perl
 def test_the_shipped_example_holds() -> None:
     options: dict[str, Any] = {"driver": "trio", "transport": "tcp", "speed": 50.0, "jobs": 1}
-    one = run(shipped()["examples/perl_relay"], **options).scenarios[0]
+    one = run(shipped()["foreign/perl_relay"], **options).scenarios[0]
     assert one.troubles == []
     assert one.found == []
     assert one.cells[0].samples["completed"].values.tolist() == [3.0, 3.0]
@@ -202,13 +202,13 @@ def test_a_trouble_of_a_run_names_the_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{}, {"driver": "trio"}])
 def test_without_sockets_it_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError, match="relay is a program of its own") as raised:
-        run(shipped()["examples/perl_relay"], jobs=1, **options)
+        run(shipped()["foreign/perl_relay"], jobs=1, **options)
     [problem] = raised.value.problems
     assert problem.cure == "give --transport tcp"
 
 
 def test_a_file_with_a_program_is_valid_by_itself() -> None:
-    [plan] = load_plans([str(shipped()["examples/perl_relay"])], Options(), to_run=False)
+    [plan] = load_plans([str(shipped()["foreign/perl_relay"])], Options(), to_run=False)
     relay = next(one for one in plan.scenarios[0].cast if one.kind == "relay")
     assert _keys(relay) == "command = perl relay.pl"
 

@@ -30,7 +30,7 @@ from transports.handshake import accept_tokens
 from transports.tcp import listen_tcp
 from transports.wire import WireCodec
 
-RELAY = Path(__file__).resolve().parents[2] / "scenarios" / "examples" / "relay.pl"
+RELAY = Path(__file__).resolve().parents[2] / "scenarios" / "foreign" / "relay.pl"
 WORD = "öpen sesame"
 CODEC = WireCodec([Sync, Start, Control, Complete, Commands, StartAnswer, ControlAnswer, Accepted])
 # Every form of msgpack that JSON's values have.
