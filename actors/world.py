@@ -149,7 +149,13 @@ class TrioWorld(HostedWorld):
         if envelope.source != envelope.target:
             assert self._network is not None, "messages are sent while the world runs"
             self._network.send(envelope, self.now_us)
-        elif not target.mailbox.offer(envelope):
+        else:
+            self._offer(envelope)
+
+    def _offer(self, envelope: Envelope[Any]) -> None:
+        """Put a message into its mailbox if there is room; it can't be made to wait."""
+        target = self.contexts[envelope.target]
+        if not target.mailbox.offer(envelope):
             self.lose(envelope, DOWN if target.down else "mailbox full")
 
     def deliver_at(self, envelope: Envelope[Any], due_us: int) -> None:
@@ -175,14 +181,17 @@ class TrioWorld(HostedWorld):
         context = self.contexts[name]
         if context.down:
             return False
-        context.down, context.busy = True, False
-        context.suspended_us = -1
+        context.down, context.suspended_us = True, -1
+        self._end(context)
+        self.tell(name, fault, "kill")
+        return True
+
+    def _end(self, context: HostContext) -> None:
+        context.busy = False
         context.scope.cancel()
         for envelope in context.mailbox.close():
             self.lose(envelope, DOWN)
         context.forget()
-        self.tell(name, fault, "kill")
-        return True
 
     def revive(self, name: str, fault: str) -> None:
         """Start a killed actor again, in a new boot."""
@@ -190,8 +199,11 @@ class TrioWorld(HostedWorld):
         if context.down:
             self.tell(name, fault, "start")
             context.come_up()
-            assert self._nursery is not None, "actors are revived while the world runs"
-            self._nursery.start_soon(self._live, context, True)
+            self._begin_anew(context)
+
+    def _begin_anew(self, context: HostContext) -> None:
+        assert self._nursery is not None, "actors are revived while the world runs"
+        self._nursery.start_soon(self._live, context, True)
 
     def suspend(self, name: str, fault: str, clock_stops: bool) -> bool:
         """Let an actor take no turns; its mail waits. False if it is down or takes none already.
@@ -202,15 +214,21 @@ class TrioWorld(HostedWorld):
         if context.down or context.suspended_us >= 0:
             return False
         self.tell(name, fault, "suspend")
-        context.suspend(clock_stops)
+        self._stop(context, clock_stops)
         return True
+
+    def _stop(self, context: HostContext, clock_stops: bool) -> None:
+        context.suspend(clock_stops)
 
     def resume(self, name: str, fault: str) -> None:
         """Let a suspended actor go on."""
         context = self.contexts[name]
         if context.suspended_us >= 0:
             self.tell(name, fault, "resume")
-            context.resume()
+            self._go_on(context)
+
+    def _go_on(self, context: HostContext) -> None:
+        context.resume()
 
     # Running
 

@@ -40,9 +40,7 @@ class ProgramWorld(TrioWorld):
     def deliver_now(self, envelope: Envelope[Any]) -> None:
         """Send the message over its wire; a program's own has come over one already."""
         if envelope.source in self._programs.launches:
-            target = self.contexts[envelope.target]
-            if not target.mailbox.offer(envelope):
-                self.lose(envelope, DOWN if target.down else "mailbox full")
+            self._offer(envelope)
         elif envelope.target in self._programs.launches:
             self._give(envelope)
         else:
@@ -76,51 +74,37 @@ class ProgramWorld(TrioWorld):
 
     # Actor faults
 
-    def kill(self, name: str, fault: str) -> bool:
-        """End an actor; a program by SIGKILL. False if it is down already."""
-        program, context = self._programs.running.get(name), self.contexts[name]
+    def _end(self, context: HostContext) -> None:
+        program = self._programs.running.get(context.name)
         if program is None:
-            return super().kill(name, fault)
-        if context.down:
-            return False
-        context.down, context.suspended_us = True, -1
-        program.kill()
-        self.tell(name, fault, "kill")
-        return True
+            super()._end(context)
+        else:
+            program.kill()  # by SIGKILL
 
-    def revive(self, name: str, fault: str) -> None:
-        """Start a killed actor again; a program as a new process."""
-        program, context = self._programs.running.get(name), self.contexts[name]
+    def _begin_anew(self, context: HostContext) -> None:
+        program = self._programs.running.get(context.name)
         if program is None:
-            super().revive(name, fault)
-        elif context.down:
-            self.tell(name, fault, "start")
-            context.come_up()
+            super()._begin_anew(context)
+        else:
             context.begin_boot()
             self._record_start(context)
-            program.revive()
+            program.revive()  # as a new process
 
-    def suspend(self, name: str, fault: str, clock_stops: bool) -> bool:
-        """Let an actor stand still; a program by SIGSTOP, which stops no clock of it."""
-        program, context = self._programs.running.get(name), self.contexts[name]
+    def _stop(self, context: HostContext, clock_stops: bool) -> None:
+        program = self._programs.running.get(context.name)
         if program is None:
-            return super().suspend(name, fault, clock_stops)
-        if context.down or context.suspended_us >= 0:
-            return False
-        self.tell(name, fault, "suspend")
-        context.suspended_us = self.now_us
-        program.stop()
-        return True
+            super()._stop(context, clock_stops)
+        else:
+            context.suspended_us = self.now_us
+            program.stop()  # by SIGSTOP, which stops no clock of it
 
-    def resume(self, name: str, fault: str) -> None:
-        """Let an actor go on; a program by SIGCONT."""
-        program, context = self._programs.running.get(name), self.contexts[name]
+    def _go_on(self, context: HostContext) -> None:
+        program = self._programs.running.get(context.name)
         if program is None:
-            super().resume(name, fault)
-        elif context.suspended_us >= 0:
-            self.tell(name, fault, "resume")
+            super()._go_on(context)
+        else:
             context.suspended_us = -1
-            program.go_on()
+            program.go_on()  # by SIGCONT
 
     # Turns
 
