@@ -55,11 +55,11 @@ class Link:
         self._outbox = outbox
         self._latency_us = latency_us
         self._judges = tuple(judges)
-        self._last_due_us = 0
+        self._last_due_us = -1  # of those that did not arrive at once
 
     def reset(self) -> None:
         """Forget what is under way, for the next replication."""
-        self._last_due_us = 0
+        self._last_due_us = -1
 
     def post(self, envelope: Envelope[Any]) -> None:
         """Take a message from a turn that may still fail."""
@@ -86,9 +86,14 @@ class Link:
             later_us += self._latency_us()
         due_us = carrier.now_us + later_us
         if not overtaken:
-            self._last_due_us = due_us = max(due_us, self._last_due_us)
+            due_us = max(due_us, self._last_due_us)
+        # One that was held until this very instant may not have arrived yet, so it is waited for.
+        waits = due_us > carrier.now_us or self._latency_us is not None
+        waits |= not overtaken and due_us == self._last_due_us
+        if waits and not overtaken:
+            self._last_due_us = due_us
         for _ in range(1 + copies):
-            if due_us > carrier.now_us or self._latency_us is not None:
+            if waits:
                 carrier.deliver_at(envelope, due_us)
             else:
                 carrier.deliver_now(envelope)

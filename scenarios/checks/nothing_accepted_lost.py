@@ -14,10 +14,11 @@ def nothing_accepted_lost(history: History) -> Iterator[Violation]:
     """A completion that the server accepted is what the agent can read from then on.
 
     One that came after the run had ended is kept beside it. Reads `Complete`, `Accepted`,
-    `GraphRun` and `run.terminal`, and the server's table `runs` at the end. A completion of a run
-    that the server says it does not know (`run.completion_unknown`) is not judged.
+    `GraphRun`, `run.terminal` and `run.late`, and the server's table `runs` at the end. A
+    completion of a run that the server says it does not know is not judged.
     """
     unknown = {event.cause for event in history.events("run.completion_unknown")}
+    late = {event.cause for event in history.events("run.late")}
     closed: set[str] = set()
     for accepted in sorted(history.said_by("server", Accepted), key=said_in):
         posted = history.question(accepted)
@@ -28,7 +29,8 @@ def nothing_accepted_lost(history: History) -> Iterator[Violation]:
         if story is None or story.begun is None or turn in unknown:
             continue
         ended = story.first()
-        if story.run in closed or (ended is not None and said_in(ended) < turn):
+        known = story.run in closed or (ended is not None and said_in(ended) < turn)
+        if known or turn in late:  # a server that died at a run's end never told of the end
             yield from _kept_beside(history, story, posted, accepted)
         else:
             closed.add(story.run)

@@ -99,6 +99,22 @@ def test_a_late_completion_is_kept_beside() -> None:
     assert tale.judge(nothing_accepted_lost, stores=kept) == []
 
 
+def test_a_late_completion_is_known_though_the_end_was_never_told() -> None:
+    """The server died at the commit that ended the run: its word of that never left."""
+    tale = Tale()
+    tale.queue()
+    numbers = accept(tale, end=False)
+    tale.event("run.late", by=numbers[0], run="r1", status="completed")
+    body = GraphRun(command_id="r1", status="interrupted")
+    tale.say("server", "claude", body, by=tale.recorder.timer(0, "server", 0, "x"))
+    kept = stores(row("interrupted", late=DONE))
+    assert tale.judge(nothing_accepted_lost, stores=kept) == []
+    words = "the server accepted a late completion of run r1, and kept nothing of it"
+    assert tale.judge(nothing_accepted_lost, stores=stores(row("interrupted"))) == [
+        Violation(NAME, words, numbers)
+    ]
+
+
 def test_what_may_be() -> None:
     tale = Tale()
     tale.queue()

@@ -45,6 +45,22 @@ def test_all_that_was_held_is_released_in_order() -> None:
     assert heard == [(0, "b", "before"), (10 * S, "b", "1"), (10 * S, "b", "2")]
 
 
+def test_what_is_sent_as_it_ends_comes_behind_what_was_held() -> None:
+    def heard(context: Any, envelope: Any) -> None:
+        if envelope.body.text == "1":
+            say("a", "answer")(context)
+
+    def said(context: Any, _envelope: Any) -> None:
+        say("b", "new")(context)
+
+    world = World(
+        faults=[Hold(name="held", source="a", lasts=Duration(10 * S))],
+        a={"start": lambda c: [say("b", "1")(c), say("b", "2")(c)], "say": said},
+        b={"say": heard},
+    )
+    assert [entry[2] for entry in world.run()] == ["1", "answer", "2", "new"]
+
+
 def test_what_is_under_way_arrives_when_it_was_due() -> None:
     world = World(
         faults=[Hold(name="held", at=Duration(1 * S), lasts=Duration(8 * S))],
