@@ -6,8 +6,9 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
 import pytest
@@ -160,6 +161,45 @@ def test_a_published_scenario_has_the_same_outcome_over_sockets(tried: Tried) ->
             assert got[name] == values, name
     assert abs(got_ended_us - ended_us) / 1e6 <= tolerance_s
     assert took_s >= ended_us / 1e6 / tried.speed, "time goes at its speed"
+
+
+SOCKET_REPLICATIONS = 40
+SOCKET_SPEED = 20.0
+STEPS = 40  # that one metric spans at most in a published scenario's first cell
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("file", PLANS)
+def test_published_scenarios_agree_with_the_simulator_over_sockets(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Forty replications at twenty times the clock, all at once, since they mostly wait.
+
+    A poll that comes late by the jitter may miss what it would have seen, so single replications
+    may differ; their mean difference may not, by more than jitter times speed and what chance has.
+    """
+    plan = PLANS[file]
+
+    def pair(replication: int) -> tuple[dict[str, float], dict[str, float]]:
+        hosts = next(cells(plan)), next(cells(plan, over_tcp(SOCKET_SPEED)))
+        want, got = (outcome(host, replication)[0] for host in hosts)
+        return tuple({name: sum(rows) for name, rows in one.items()} for one in (want, got))  # type: ignore[return-value]  # two of them
+
+    with Lateness() as late, ThreadPoolExecutor(SOCKET_REPLICATIONS) as threads:
+        pairs = list(threads.map(pair, range(SOCKET_REPLICATIONS)))
+    # A stall hits few replications: it is among what chance has.
+    tolerance_s = STEPS * (late.usual_s + STEP_S) * SOCKET_SPEED
+    for name in plan.scenarios[0].metrics:
+        apart = [got[name] - want[name] for want, got in pairs]
+        chance = 3.3 * stdev(apart) / SOCKET_REPLICATIONS**0.5
+        bound = chance + (tolerance_s if is_time(plan, name) else 0.0)
+        with capsys.disabled():
+            print(  # noqa: T201  the figures are what a soak is for
+                f"\n{file} {name}: {fmean(apart):+.3f} from the simulator, {bound:.3f} allowed "
+                f"(jitter {late.usual_s * 1e3:.2f} ms, times {SOCKET_SPEED:g})",
+                end="",
+            )
+        assert abs(fmean(apart)) <= bound + 1e-9, name
 
 
 def is_time(plan: Plan, metric: str) -> bool:
