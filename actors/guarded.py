@@ -247,7 +247,7 @@ class GuardedSimulator(Simulator):
         if name in self.down or name in self.asleep:
             return False
         self.asleep[name] = Sleep(self.now_us, clock_stops)
-        self.tell(name, fault, "suspend")
+        self.tell(name, fault, "suspend" if clock_stops else "pause")
         return True
 
     def resume(self, name: str, fault: str) -> None:

@@ -81,10 +81,15 @@ class HostContext(ActorContext):
         super().reset()
 
     def begin_boot(self) -> None:
-        """Forget what does not outlive a boot, and start the monotonic clock anew."""
+        """Forget what does not outlive a boot; its clock starts anew with its first turn."""
         self.forget()
-        self._boot_us = self.turn_us = self._world.now_us
         super().begin_boot()
+
+    def start_clock(self, now_us: int) -> None:
+        """Count monotonic time from here on; that of the first boot began with the world."""
+        if self.boot:
+            self._boot_us = now_us
+        self.turn_us = now_us
 
     def forget(self) -> None:
         """Take back every timer and every question."""
@@ -112,16 +117,16 @@ class HostContext(ActorContext):
         """Wall time since 1970, as of the beginning of the turn."""
         return self._world.epoch_us + self.turn_us
 
-    def suspend(self, clock_stops: bool = True) -> None:
+    def suspend(self, now_us: int, clock_stops: bool = True) -> None:
         """Take no turns; with `clock_stops` let no time pass for timers and time-outs either."""
         self.mailbox.paused = True
         self.clock_stops = clock_stops
-        self.suspended_us = self._world.now_us
+        self.suspended_us = now_us
         self.frozen += self._world.take_dues(self)
 
-    def resume(self) -> None:
+    def resume(self, now_us: int) -> None:
         """Go on; what was due meanwhile comes now if the clock has not stood still."""
-        slept_us = self._world.now_us - self.suspended_us if self.clock_stops else 0
+        slept_us = now_us - self.suspended_us if self.clock_stops else 0
         self.suspended_us = -1
         self._boot_us += slept_us
         frozen, self.frozen = self.frozen, []
@@ -171,6 +176,8 @@ class HostContext(ActorContext):
             ) from None
         number = next(self.numbers)
         envelope = Envelope(number, self.name, target, reply_to, self.record, body)
+        if self._world.recorder is not None:
+            self.effects.append(partial(self._world.recorder.send, self.turn_us, envelope))
         self.effects.append(partial(post, envelope))
         return number
 

@@ -213,22 +213,22 @@ class TrioWorld(HostedWorld):
         context = self.contexts[name]
         if context.down or context.suspended_us >= 0:
             return False
-        self.tell(name, fault, "suspend")
-        self._stop(context, clock_stops)
+        self.tell(name, fault, "suspend" if clock_stops else "pause", now_us := self.now_us)
+        self._stop(context, now_us, clock_stops)
         return True
 
-    def _stop(self, context: HostContext, clock_stops: bool) -> None:
-        context.suspend(clock_stops)
+    def _stop(self, context: HostContext, now_us: int, clock_stops: bool) -> None:
+        context.suspend(now_us, clock_stops)
 
     def resume(self, name: str, fault: str) -> None:
         """Let a suspended actor go on."""
         context = self.contexts[name]
         if context.suspended_us >= 0:
-            self.tell(name, fault, "resume")
-            self._go_on(context)
+            self.tell(name, fault, "resume", now_us := self.now_us)
+            self._go_on(context, now_us)
 
-    def _go_on(self, context: HostContext) -> None:
-        context.resume()
+    def _go_on(self, context: HostContext, now_us: int) -> None:
+        context.resume(now_us)
 
     # Running
 
@@ -291,7 +291,7 @@ class TrioWorld(HostedWorld):
             self._still_us = self._last_us if self.finished else self.now_us
 
     def _wired(self) -> list[str]:
-        """Return the actors that the network is to join; a world may have some that dial in."""
+        """Return the actors that the network is to join; others may dial in."""
         return list(self.contexts)
 
     def _message_codec(self) -> WireCodec:
@@ -381,16 +381,18 @@ class TrioWorld(HostedWorld):
                     actor.busy = False
 
     async def _boot(self, actor: HostContext) -> None:
+        actor.start_clock(self.now_us)
         if self.recorder is not None:
-            actor.record = self.recorder.start(self.now_us, actor.name, actor.boot)
+            actor.record = self.recorder.start(actor.turn_us, actor.name, actor.boot)
         await self._turn(actor, "its start", partial(actor.actor.on_start, actor))
 
     async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
         if envelope.reply_to and not actor.answered(envelope.reply_to):
             self._late(envelope)
             return
+        actor.turn_us = self.now_us
         if self.recorder is not None:
-            actor.record = self.recorder.message(self.now_us, envelope)
+            actor.record = self.recorder.message(actor.turn_us, envelope)
 
         def take() -> None:
             answer = actor.handlers[type(envelope.body)](actor, envelope)
@@ -405,15 +407,16 @@ class TrioWorld(HostedWorld):
         if due[WHOSE] is None:
             return
         recorder, name = self.recorder, actor.name
+        actor.turn_us = now_us = self.now_us
         if type(what) is int:
             actor.answered(what)
             if recorder is not None:
-                actor.record = recorder.unanswered(self.now_us, name, cause, what)
+                actor.record = recorder.unanswered(now_us, name, cause, what)
             told = Envelope(0, name, name, what, actor.record, Unanswered(again))
             await self._turn(actor, what, lambda: actor.handlers[Unanswered](actor, told))
             return
         if recorder is not None:
-            actor.record = recorder.timer(self.now_us, name, cause, what)
+            actor.record = recorder.timer(now_us, name, cause, what)
         if again is None:
             del actor.timers[what]
             await self._turn(actor, what, partial(actor.on_timer, actor, what))
@@ -422,7 +425,7 @@ class TrioWorld(HostedWorld):
 
     async def _turn(self, actor: HostContext, turn: Any, take: Callable[[], Any]) -> None:
         """Take one turn, and let out what it asked for; if it fails, all of it never was."""
-        actor.turn, actor.turn_us = turn, self.now_us
+        actor.turn = turn
         if self._halted is not None:
             raise self._halted
         life = actor.scope
@@ -432,15 +435,20 @@ class TrioWorld(HostedWorld):
             else:
                 self._act(actor, turn, take)
         except Exception as error:  # noqa: BLE001  whatever a turn raises is told in the scenario's terms
-            actor.undo()
+            self._undo(actor, f"the turn failed: {type(error).__name__}: {error}")
             if not life.cancel_called:
                 await self._fail(actor, turn, error)
             return
-        if life.cancel_called:
-            actor.undo()  # killed while it ran in a thread
+        if life.cancel_called:  # killed while it ran in a thread
+            self._undo(actor, "the actor was killed in its turn")
         else:
             actor.release()
             self._last_us = self.now_us
+
+    def _undo(self, actor: HostContext, why: str) -> None:
+        actor.undo()
+        if self.recorder is not None:
+            self.recorder.undone(self.now_us, actor.name, actor.record, why)
 
     def _act(self, context: HostContext, turn: Any, take: Callable[[], Any]) -> None:
         """Call the actor. This frame alone names a context: the watchdog reads whose turn it is."""
@@ -456,9 +464,6 @@ class TrioWorld(HostedWorld):
                 raise
             if not supervisor.allows(actor.name, now_us):
                 raise GaveUpError(actor.name, failed.turn, now_us, supervisor.policy) from error
-        if self.recorder is not None:
-            why = f"the turn failed: {type(error).__name__}: {error}"
-            self.recorder.undone(now_us, actor.name, actor.record, why)
         actor.begin_boot()
         await self._boot(actor)
 
@@ -476,11 +481,10 @@ class TrioWorld(HostedWorld):
                 self._nursery.start_soon(self._drain)
 
     async def _drain(self) -> None:
-        network = self._network
-        assert network is not None, "messages are sent while the world runs"
-        network.stop_reading()
+        assert self._network is not None, "messages are sent while the world runs"
+        self._network.stop_reading()
         with trio.move_on_after(self._grace_s):
-            while self._is_busy() or not network.idle:  # noqa: ASYNC110  rest is not one task's event
+            while self._is_busy() or not self._network.idle:  # noqa: ASYNC110  rest is not one task's event
                 await trio.sleep(DRAIN_TICK_S)
         self.finish()
 

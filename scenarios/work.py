@@ -294,6 +294,11 @@ def header(job: CellJob, replication: int) -> HeaderRecord:
         command=command(job.path, job.options, job.label, replication),
         pullcord=VERSION,
         python=platform.python_version(),
+        path=job.path,
+        folder=job.folder,
+        driver=job.driver,
+        transport=job.transport,
+        speed=job.speed if job.transport in ("tcp", "unix") else 0.0,
         # JSON already, so that it isn't encoded for each replication; a reader gets a dictionary.
         resolved=cast(dict[str, Any], msgspec.Raw(job.data)),
     )

@@ -20,6 +20,7 @@ def tell(recorder: MemoryRecorder) -> None:
     assert recorder.unanswered(3, "agent", 2, 1) == 4
     recorder.late(4, ENVELOPE)
     recorder.drop(5, ENVELOPE, "lossy")
+    recorder.send(5, ENVELOPE)
     recorder.fault(6, "relay", "killer", "kill")
     turn = recorder.message(7, ENVELOPE)
     recorder.event(7, "server", turn, "run.queued", {"run": "r"})
@@ -30,21 +31,21 @@ def tell(recorder: MemoryRecorder) -> None:
 def test_every_kind_is_kept_and_numbered_from_one() -> None:
     recorder = MemoryRecorder()
     tell(recorder)
-    assert [record.n for record in recorder.records] == list(range(1, 11))
+    assert [record.n for record in recorder.records] == list(range(1, 13))
     assert {type(record) for record in recorder.records} == {*KINDS.values()} - {
         HeaderRecord,
         EndRecord,
     }
 
 
-def test_what_a_turn_that_was_undone_said_is_taken_back() -> None:
+def test_a_turn_that_was_undone_takes_nothing_of_what_others_said_with_it() -> None:
     recorder = MemoryRecorder()
-    tell(recorder)
-    assert [type(record).__name__ for record in recorder.records[-3:]] == [
-        "MessageRecord",
-        "UndoneRecord",
-        "EventRecord",
-    ]
+    turn = recorder.message(7, ENVELOPE)
+    recorder.event(7, "engine", recorder.timer(7, "engine", 0, "run"), "engine.started", {})
+    recorder.undone(8, "server", turn, "the commit failed")
+    assert [(record.n, record.cause) for record in recorder.records] == [
+        (1, 0), (2, 0), (3, 2), (4, 1),
+    ]  # fmt: skip
 
 
 def test_a_cleared_recorder_begins_anew_and_leaves_what_was_handed_out() -> None:
@@ -52,7 +53,7 @@ def test_a_cleared_recorder_begins_anew_and_leaves_what_was_handed_out() -> None
     tell(recorder)
     kept = recorder.records
     recorder.clear()
-    assert (len(kept), recorder.records) == (10, [])
+    assert (len(kept), recorder.records) == (12, [])
     assert recorder.timer(0, "relay", 0, "poll") == 1
 
 
