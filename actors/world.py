@@ -154,8 +154,7 @@ class TrioWorld(HostedWorld):
 
     def _offer(self, envelope: Envelope[Any]) -> None:
         """Put a message into its mailbox if there is room; it can't be made to wait."""
-        target = self.contexts[envelope.target]
-        if not target.mailbox.offer(envelope):
+        if not (target := self.contexts[envelope.target]).mailbox.offer(envelope):
             self.lose(envelope, DOWN if target.down else "mailbox full")
 
     def deliver_at(self, envelope: Envelope[Any], due_us: int) -> None:

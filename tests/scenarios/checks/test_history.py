@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actors.messages import NOT_FOUND, GetGraphRun, GraphRun, Noted
 from logs.keep import MemoryRecorder
 from logs.record import KINDS as LOG_KINDS
-from logs.record import EndRecord, FaultRecord, HeaderRecord, Record
+from logs.record import EndRecord, FaultRecord, HeaderRecord, Record, SendRecord
 from logs.write import SectionWriter
 from scenarios.build import CellRun
 from scenarios.checks.history import History, history_of, said_in
@@ -218,7 +218,6 @@ def test_it_keeps_what_a_log_holds_under_the_same_numbers(tmp_path: Path, odds: 
         HeaderRecord,
         EndRecord,
         FaultRecord,
-        SendRecord,
         SendRecord,
     }
 
