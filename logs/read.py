@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
 from logs.record import FORMAT, KINDS, EndRecord, HeaderRecord, Record
 
-READ_BYTES = 1 << 20
 _HEADER = b'{"kind":"header"'
 
 
@@ -69,11 +68,27 @@ def log_files(target: Path) -> list[Path]:
         if not target.exists():
             raise LogError(str(target), "there is no such file", "give a log, or a results folder")
         return [target]
-    found = sorted(target.glob("*.jsonl")) or sorted(target.glob("logs/*.jsonl"))
+    found = sorted(target.glob("logs/*.jsonl")) or sorted(target.glob("*.jsonl"))
     if not found:
         cure = "run with --logs all, or --logs failed"
         raise LogError(str(target), "this folder has no logs", cure)
     return found
+
+
+class RawSection(NamedTuple):
+    """A section as it lies in its file, which is called `path` in errors: not decoded yet."""
+
+    path: str
+    line: int
+    lines: list[bytes]
+
+    def section(self) -> Section:
+        """Decode it; LogError with the place of what can't be."""
+        return _section(self.path, self.line, self.lines)
+
+    def header(self) -> HeaderRecord:
+        """Decode its first line alone; LogError if that can't be."""
+        return _section(self.path, self.line, self.lines[:1]).header
 
 
 def read_sections(path: Path) -> Iterator[Section]:
@@ -81,23 +96,27 @@ def read_sections(path: Path) -> Iterator[Section]:
 
     An empty file has none.
     """
-    with path.open("rb") as file:
-        yield from sections_of(file, str(path))
+    return (raw.section() for raw in raw_sections(path))
 
 
 def sections_of(file: BinaryIO, path: str) -> Iterator[Section]:
     """Read sections from an open binary file, called `path` in errors."""
-    for line, lines in _parts(file, path):
-        yield _section(path, line, lines)
+    return (raw.section() for raw in _parts(file, path))
 
 
-def _parts(file: BinaryIO, path: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Cut a file at its headers; give each part with the number of its first line."""
+def raw_sections(path: Path) -> Iterator[RawSection]:
+    """Read a file's sections without decoding them."""
+    with path.open("rb") as file:
+        yield from _parts(file, str(path))
+
+
+def _parts(file: BinaryIO, path: str) -> Iterator[RawSection]:
+    """Cut a file at its headers."""
     part: list[bytes] = []
     first = number = 0
     for number, line in enumerate(file, 1):
         if line.startswith(_HEADER) and part:
-            yield first, part
+            yield RawSection(path, first, part)
             part = []
         if not part:
             if not line.startswith(_HEADER):
@@ -109,13 +128,13 @@ def _parts(file: BinaryIO, path: str) -> Iterator[tuple[int, list[bytes]]]:
             first = number
         part.append(line)
     if part:
-        yield first, part
+        yield RawSection(path, first, part)
 
 
 def _section(path: str, line: int, lines: list[bytes]) -> Section:
     torn = not lines[-1].endswith(b"\n")
     if torn:
-        lines.pop()
+        lines = lines[:-1]
     if not lines:
         raise LogError(f"{path}, line {line}", "its header was cut: nothing of it can be read")
     try:

@@ -193,11 +193,16 @@ class _Built(threading.local):
 _built = _Built()
 
 
+def built(job: CellJob) -> CellRun:
+    """Return a cell, built once for each thread; ForeignActorError if an actor can't be made."""
+    return _built.cell(job)
+
+
 def run_range(job: CellJob, work: Range) -> Rows:
     """Run a range of replications; a replication in trouble ends it."""
     begun = time.perf_counter()
     try:
-        cell = _built.cell(job)
+        cell = built(job)
     except ForeignActorError as error:
         return Rows(
             first=work.first,
@@ -277,7 +282,7 @@ def run_one(
 def log_one(job: CellJob, replication: int, out: BinaryIO, patience_s: float) -> None:
     """Write one replication's log; a replication in trouble has its log up to there."""
     with contextlib.suppress(*_TROUBLE, ForeignActorError):
-        cell = _built.cell(job)
+        cell = built(job)
         with watchdog(cell.simulator, patience_s):
             run_one(job, cell, replication, out)
 
