@@ -268,9 +268,12 @@ class GuardedSimulator(Simulator):
         heapify(self.heap)
         self._fifo.extend(sleep.mail)
 
-    def set_writable(self, name: str, writable: bool) -> None:
+    def set_writable(self, name: str, fault: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""
-        self.contexts[name].store.writable = writable
+        store = self.contexts[name].store
+        if store.writable is not writable:
+            store.writable = writable
+            self.tell(name, fault, "writable" if writable else "unwritable")
 
     def _subject(self, due: Due) -> str | None:
         """Return whose turn it would be, None for the host's own business."""

@@ -22,6 +22,7 @@ from actors.stores.memory import MemoryStore, Undo, roll_back
 from transports.envelope import SERIAL_BITS, Envelope
 
 WHOSE, WHAT, AGAIN = 2, 3, 5  # of what is due
+START = "its start"  # the turn that begins a boot, in words
 _SERIALS = (1 << SERIAL_BITS) - 1
 
 
@@ -51,7 +52,8 @@ class HostContext(ActorContext):
 
     __slots__ = (
         "blocking", "busy", "clock_stops", "down", "effects", "frozen", "journal", "lock",
-        "mailbox", "open_questions", "scope", "suspended_us", "turn", "turn_us",
+        "mailbox", "open_questions", "put_off", "scope", "suspended_us", "threaded", "turn",
+        "turn_us",
     )  # fmt: skip
 
     _world: HostedWorld
@@ -61,7 +63,8 @@ class HostContext(ActorContext):
         self.open_questions: dict[int, Due] = {}
         self.frozen: list[Due] = []  # what is due to a suspended actor, once it goes on
         self.blocking = bool(getattr(actor, "blocking", False))
-        self.turn: Any = "its start"
+        self.turn: Any = START
+        self.put_off: list[Callable[[], None]] = []  # until a turn in a thread has ended
         super().__init__(host, name, actor)
         self.journal: list[Undo] = []  # its own: a turn in a thread overlaps those of others
         self.store = MemoryStore(self.journal)
@@ -74,7 +77,8 @@ class HostContext(ActorContext):
         self.mailbox = Mailbox(self._world.mailbox_limit)
         self.scope = trio.CancelScope()
         self.lock = trio.Lock()  # held by the actor's task: the next one waits for the last turn
-        self.busy = self.down = False
+        self.busy = self.down = self.threaded = False
+        self.put_off.clear()
         self.suspended_us = -1  # since when; -1 while it isn't
         self.clock_stops = True
         self.turn_us = 0
@@ -143,6 +147,24 @@ class HostContext(ActorContext):
         """Take back what a turn wrote, and forget what it asked for."""
         roll_back(self.journal)
         self.effects.clear()
+
+    def silence(self) -> None:
+        """Keep what a turn wrote, and forget what it asked for."""
+        self.journal.clear()
+        self.effects.clear()
+
+    def between_turns(self, change: Callable[[], None]) -> None:
+        """Change what an actor sees: now, or when its turn in a worker thread has ended."""
+        if self.threaded:
+            self.put_off.append(change)
+        else:
+            change()
+
+    def catch_up(self) -> None:
+        """Make the changes that were put off."""
+        put_off, self.put_off = self.put_off, []
+        for change in put_off:
+            change()
 
     def send(self, target: str, body: Any) -> None:
         """Send a message that expects no answer."""

@@ -61,7 +61,8 @@ class FakeWorld:
         assert fault, "a fault says who it is"
         self._did("resume", name)
 
-    def set_writable(self, name: str, writable: bool) -> None:
+    def set_writable(self, name: str, fault: str, writable: bool) -> None:
+        assert fault, "a fault says who it is"
         self._did("writable" if writable else "full", name)
 
     def add_commit_hook(self, hook: Callable[[str, bool], Commit | None]) -> None:
