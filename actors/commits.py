@@ -21,8 +21,6 @@ MEANWHILE = "the actor was killed during its turn"
 class CommittingWorld(HostedWorld):
     """A trio host's commits; `actors.world` asks `_commits` once a turn has come to its end."""
 
-    contexts: dict[str, HostContext]  # type: ignore[assignment]  # this world makes no others
-
     def __init__(self, seed: int, cell: str) -> None:
         super().__init__(seed, cell)
         self._hooks: list[Callable[[str, bool], Commit | None]] = []
@@ -56,7 +54,6 @@ class CommittingWorld(HostedWorld):
             await trio.to_thread.run_sync(act, actor, *args)
         finally:
             actor.threaded = False
-            actor.catch_up()
 
     def _commits(self, actor: HostContext, turn: Any) -> bool:
         """Ask the hooks whether a turn commits; if not, its actor is down, or must be started."""

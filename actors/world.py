@@ -358,7 +358,7 @@ class TrioWorld(CommittingWorld):
                 what()
         elif not self._draining:
             if again is not None and type(what) is str:
-                due[0], due[1] = due_us + again[0], next(self.serials)
+                due[0], due[1] = due_us + context.lasts_us(again[0]), next(self.serials)
                 self.schedule(due)
             context.mailbox.alarm(due)
 

@@ -24,7 +24,7 @@ class MemoryRecorder:
     """A recorder that keeps a replication's records, numbered as a log's section numbers them.
 
     One that has no room for all of them sets `batch`, and makes room in `_flush`: that is called
-    before a turn's input is kept, when nothing of an earlier turn is left to undo.
+    before a turn's input is kept.
     """
 
     batch = sys.maxsize
@@ -95,12 +95,9 @@ class MemoryRecorder:
         self.records.append(FaultRecord(n, t, actor, 0, fault, act))
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
-        """Record that a turn did not commit, and take its events back."""
-        records = self.records
-        while records and records[-1].n > turn:
-            records.pop()
-        self._count = n = turn + 1
-        records.append(UndoneRecord(n, t, actor, turn, why))
+        """Record that a turn did not commit; the host has kept to itself what it said."""
+        self._count = n = self._count + 1
+        self.records.append(UndoneRecord(n, t, actor, turn, why))
 
     def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:
         """Record what an actor says."""

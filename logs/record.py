@@ -66,7 +66,8 @@ class DropRecord(Record, frozen=True, gc=False, tag="drop"):
 class FaultRecord(Record, frozen=True, gc=False, tag="fault"):
     """A fault does something to an actor.
 
-    `act` is kill, start, suspend, resume, unwritable or writable.
+    `act` is kill, start, suspend, resume, unwritable, writable, or what a clock does: "clock -1h"
+    when its wall clock jumps, "rate 1.01" when both go at another rate.
     """
 
     fault: str
@@ -160,7 +161,10 @@ class Recorder(Protocol):
         """Record that a fault does something to an actor."""
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
-        """Record that a turn did not commit, and take its events back."""
+        """Record that a turn did not commit.
+
+        Nothing that it said may have been recorded: hosts keep events until a turn has committed.
+        """
 
     def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:
         """Record what an actor says."""

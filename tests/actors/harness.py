@@ -213,7 +213,6 @@ class Trace:
         self._turn("fault", t, actor, fault, act)
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
-        self.records = [r for r in self.records if not (r[1] == "event" and r[4] == turn)]
         self._turn("undone", t, actor, turn, why)
 
     def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:

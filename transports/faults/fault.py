@@ -31,7 +31,7 @@ class World(Protocol):
 
     now_us: int
 
-    def at(self, due_us: int, action: Callable[[], None]) -> None:
+    def at(self, due_us: int, action: Callable[[], Any]) -> None:
         """Call `action` at a time, before all else that is due then."""
 
     def watch(self, event: str, watcher: Callable[[int, dict[str, Any]], None]) -> None:
@@ -48,6 +48,12 @@ class World(Protocol):
 
     def resume(self, name: str, fault: str) -> None:
         """Let it go on: first with what has waited."""
+
+    def shift_clock(self, name: str, fault: str, by_us: int) -> bool:
+        """Let an actor's wall clock jump, ahead or back. False if nobody can set its clock."""
+
+    def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
+        """Let an actor's clocks go at a rate in millionths. False if nobody can set its clock."""
 
     def set_writable(self, name: str, fault: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""
