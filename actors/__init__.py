@@ -4,5 +4,5 @@ messages  what is said              actor      what an actor is and may do
 config, chance, polls, text         words of a configuration; text made safe and bounded
 server, relay, engine, agent, owner the pure actors: no clock, no chance, no I/O of their own
 stores/   their durable state       simulator  the host of experiments; guarded, where things fail
-world, host, mailbox, network, supervisor      the trio host: tasks, mailboxes and byte streams
+world, clocks, commits, host, mailbox, network, supervisor     the trio host: tasks and byte streams
 """

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from actors.actor import Commit, Unanswered
-from actors.host import AGAIN, HostContext, HostedWorld
+from actors.host import AGAIN, TURN_FAILED, HostContext, HostedWorld
 from actors.mailbox import MAILBOX_LIMIT
 from actors.simulator import Due
 from logs.record import (
@@ -36,10 +36,11 @@ from logs.record import (
     UnansweredRecord,
     UndoneRecord,
 )
-from transports.clock import EPOCH_US
+from transports.clock import EPOCH_US, RIGHT_PPM
 from transports.codec import one_of, plain
 from transports.envelope import Envelope
 from transports.memory import Link
+from transports.units import parse_offset
 
 UNKNOWN = 1 << 60  # ids from here on are those of messages that a log does not have
 
@@ -182,6 +183,10 @@ class Replayer(HostedWorld):
         """Return what waits for an actor, which moves if its clock stands still."""
         return [*context.timers.values(), *context.open_questions.values()]
 
+    def dues_of(self, name: str) -> Iterator[Due]:
+        """Yield what waits for an actor, which comes at another time if its clock changes."""
+        yield from self.take_dues(self.contexts[name])
+
     def at(self, due_us: int, action: Callable[[], Any]) -> None:
         """Do nothing: what faults did is in the records."""
 
@@ -229,12 +234,12 @@ class Replayer(HostedWorld):
         """Return the call that takes a turn, or why the actor could not have had it."""
         actor = context.actor
         if isinstance(record, StartRecord):
-            context.forget()
-            again = record.boot == context.boot and record.boot  # after a commit that failed
-            context.boot = record.boot
             context.down = False
-            if not again:
-                context.start_clock(record.t)
+            if record.boot == context.boot:
+                context.forget()  # after a commit that failed the same boot goes on
+            else:
+                context.boot = record.boot - 1
+                context.begin_boot()
             return lambda: actor.on_start(context)
         if isinstance(record, MessageRecord):
             return self._message(context, record)
@@ -304,12 +309,13 @@ class Replayer(HostedWorld):
             take()
         except Exception as error:  # noqa: BLE001  whatever a turn raises is told beside the log
             context.undo()
-            if (undone is not None and "failed" in undone.why) or number in script.torn:
+            if undone is not None or number in script.torn:
                 return None
             return Difference(record, f"the turn raised {type(error).__name__}: {error}")
         if undone is not None:
             context.undo()
-            return None
+            failed = undone.why.startswith(TURN_FAILED)
+            return Difference(record, "the turn failed, and no longer does") if failed else None
         context.release()
         if number in script.silenced:
             return None
@@ -348,6 +354,11 @@ class Replayer(HostedWorld):
             context.resume(record.t)
         elif act in ("unwritable", "writable"):
             context.store.writable = act == "writable"
+        elif act.startswith("clock "):
+            self.shift_clock(record.actor, record.fault, parse_offset(act[len("clock ") :]))
+        elif act.startswith("rate "):
+            rate_ppm = round(float(act[len("rate ") :]) * RIGHT_PPM)
+            self.set_clock_rate(record.actor, record.fault, rate_ppm)
 
 
 def _output(envelope: Envelope[Any]) -> Output:

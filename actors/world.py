@@ -21,8 +21,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.actor import Unanswered
+from actors.commits import MEANWHILE, CommittingWorld
 from actors.errors import ActorFailedError, UnhandledMessageError
-from actors.host import AGAIN, WHAT, WHOSE, HostContext, HostedWorld
+from actors.host import AGAIN, START, TURN_FAILED, WHAT, WHOSE, HostContext
 from actors.mailbox import MAILBOX_LIMIT
 from actors.network import Network
 from actors.simulator import Due
@@ -45,7 +46,7 @@ def virtual_clock() -> trio.abc.Clock:
     return MockClock(autojump_threshold=0)
 
 
-class TrioWorld(HostedWorld):
+class TrioWorld(CommittingWorld):
     """Built once for a cell. `run` starts every actor from an empty store, once a replication.
 
     `transport` joins the actors; `clock` makes a replication's clock, None for the machine's own,
@@ -55,7 +56,6 @@ class TrioWorld(HostedWorld):
     """
 
     context_type = HostContext
-    contexts: dict[str, HostContext]  # type: ignore[assignment]  # this world makes no others
 
     def __init__(
         self,
@@ -281,6 +281,7 @@ class TrioWorld(HostedWorld):
                 if self._serving:
                     await nursery.start(self._drain_on_signals)
                 for context in self.contexts.values():
+                    context.turn_us = self.now_us
                     await self._boot(context)
                 for context in self.contexts.values():
                     nursery.start_soon(self._live, context, False)
@@ -357,7 +358,7 @@ class TrioWorld(HostedWorld):
                 what()
         elif not self._draining:
             if again is not None and type(what) is str:
-                due[0], due[1] = due_us + again[0], next(self.serials)
+                due[0], due[1] = due_us + context.lasts_us(again[0]), next(self.serials)
                 self.schedule(due)
             context.mailbox.alarm(due)
 
@@ -380,10 +381,9 @@ class TrioWorld(HostedWorld):
                     actor.busy = False
 
     async def _boot(self, actor: HostContext) -> None:
-        actor.start_clock(self.now_us)
         if self.recorder is not None:
             actor.record = self.recorder.start(actor.turn_us, actor.name, actor.boot)
-        await self._turn(actor, "its start", partial(actor.actor.on_start, actor))
+        await self._turn(actor, START, partial(actor.actor.on_start, actor))
 
     async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
         if envelope.reply_to and not actor.answered(envelope.reply_to):
@@ -430,24 +430,22 @@ class TrioWorld(HostedWorld):
         life = actor.scope
         try:
             if actor.blocking and not self._virtual:
-                await trio.to_thread.run_sync(self._act, actor, turn, take)
+                await self._in_thread(actor, self._act, turn, take)
             else:
                 self._act(actor, turn, take)
         except Exception as error:  # noqa: BLE001  whatever a turn raises is told in the scenario's terms
-            self._undo(actor, f"the turn failed: {type(error).__name__}: {error}")
-            if not life.cancel_called:
+            if life.cancel_called:
+                self._take_back(actor, MEANWHILE)
+            else:
                 await self._fail(actor, turn, error)
             return
-        if life.cancel_called:  # killed while it ran in a thread
-            self._undo(actor, "the actor was killed in its turn")
-        else:
+        if life.cancel_called:
+            self._take_back(actor, MEANWHILE)  # in a thread
+        elif self._commits(actor, turn):
             actor.release()
             self._last_us = self.now_us
-
-    def _undo(self, actor: HostContext, why: str) -> None:
-        actor.undo()
-        if self.recorder is not None:
-            self.recorder.undone(self.now_us, actor.name, actor.record, why)
+        elif not actor.down:
+            await self._boot(actor)
 
     def _act(self, context: HostContext, turn: Any, take: Callable[[], Any]) -> None:
         """Call the actor. This frame alone names a context: the watchdog reads whose turn it is."""
@@ -456,6 +454,7 @@ class TrioWorld(HostedWorld):
     async def _fail(self, actor: HostContext, turn: Any, error: Exception) -> None:
         """Start an actor again whose turn raised, if its policy allows it."""
         supervisor, now_us = self._supervisor, self.now_us
+        actor.undo()
         try:
             self._explain(error, actor, turn)
         except ActorFailedError as failed:
@@ -463,6 +462,7 @@ class TrioWorld(HostedWorld):
                 raise
             if not supervisor.allows(actor.name, now_us):
                 raise GaveUpError(actor.name, failed.turn, now_us, supervisor.policy) from error
+        self._take_back(actor, f"{TURN_FAILED}{type(error).__name__}: {error}")
         actor.begin_boot()
         await self._boot(actor)
 

@@ -25,7 +25,7 @@ class MemoryRecorder:
     """A recorder that keeps a replication's records, numbered as a log's section numbers them.
 
     One that has no room for all of them sets `batch`, and makes room in `_flush`: that is called
-    before a turn's input is kept, when nothing of an earlier turn is left to undo.
+    before a turn's input is kept.
     """
 
     batch = sys.maxsize

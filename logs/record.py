@@ -73,7 +73,11 @@ class SendRecord(Record, frozen=True, gc=False, tag="send"):
 
 
 class FaultRecord(Record, frozen=True, gc=False, tag="fault"):
-    """A fault does something to an actor: `act` is kill, start, suspend, pause or resume."""
+    """A fault does something to an actor.
+
+    `act` is kill, start, suspend, pause, resume, unwritable, writable, or what a clock does:
+    "clock -1h" when its wall clock jumps, "rate 1.01" when both go at another rate.
+    """
 
     fault: str
     act: str
@@ -177,7 +181,10 @@ class Recorder(Protocol):
         """Record that a fault does something to an actor."""
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
-        """Record that a turn did not commit; a host keeps a turn's events until it has."""
+        """Record that a turn did not commit.
+
+        Nothing that it said may have been recorded: hosts keep events until a turn has committed.
+        """
 
     def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:
         """Record what an actor says."""

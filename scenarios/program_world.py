@@ -106,6 +106,15 @@ class ProgramWorld(TrioWorld):
             context.suspended_us = -1
             program.go_on()  # by SIGCONT
 
+    def shift_clock(self, name: str, fault: str, by_us: int) -> bool:
+        """Let an actor's wall clock jump. False for a program, whose clock is the machine's."""
+        return name not in self._programs.launches and super().shift_clock(name, fault, by_us)
+
+    def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
+        """Let an actor's clocks go at a rate in millionths. False for a program, likewise."""
+        ours = name not in self._programs.launches
+        return ours and super().set_clock_rate(name, fault, rate_ppm)
+
     # Turns
 
     async def _boot(self, actor: HostContext) -> None:

@@ -19,7 +19,7 @@ from logs.read import LogError, RawSection, Section
 from logs.record import HeaderRecord, Record
 from scenarios.build import CellRun
 from scenarios.watchdog import PATIENCE_S
-from scenarios.work import CellJob, built, log_one, scenario_of
+from scenarios.work import CellJob, build, log_of, scenario_of
 from transports.units import parse_duration
 from transports.version import VERSION
 
@@ -129,6 +129,7 @@ def replay(
 ) -> Replayed:
     """Replay sections up to the first divergence."""
     done = Replayed()
+    cells: dict[CellJob, CellRun] = {}  # built here: a user's file may have changed meanwhile
     hosts: dict[CellJob, Replayer] = {}
     for raw in sections:
         header = raw.header()
@@ -142,8 +143,9 @@ def replay(
             )
         job = job_of_header(header, folder)
         if header.driver == "sim" and window.is_all:
-            built(job)  # a user's actor that can't be made is told, and not taken for a difference
-            records, cut, divergence = _again(raw, job, header)
+            if job not in cells:
+                cells[job] = build(job)
+            records, cut, divergence = _again(raw, job, cells[job])
         else:
             section = raw.section()
             if job not in hosts:
@@ -203,14 +205,12 @@ class _Comparer(io.RawIOBase):
         return self.difference is None and self._at < len(self._expected)
 
 
-def _again(
-    raw: RawSection, job: CellJob, header: HeaderRecord
-) -> tuple[int, bool, Divergence | None]:
+def _again(raw: RawSection, job: CellJob, cell: CellRun) -> tuple[int, bool, Divergence | None]:
     """Run a replication again; return how many records it has, whether it was cut, what differs."""
     lines = raw.lines[1:]
     torn = bool(lines) and not lines[-1].endswith(b"\n")
     comparer = _Comparer(b"".join(lines[:-1] if torn else lines))
-    log_one(job, header.replication, comparer, PATIENCE_S)  # type: ignore[arg-type]  # it is written to
+    log_of(job, cell, raw.header().replication, comparer, PATIENCE_S)  # type: ignore[arg-type]  # it is written to
     cut = torn or not lines or not lines[-1].startswith(b'{"kind":"end"')
     records = len(lines) - (not cut)
     if comparer.difference is None and not comparer.missing:

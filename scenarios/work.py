@@ -193,16 +193,11 @@ class _Built(threading.local):
 _built = _Built()
 
 
-def built(job: CellJob) -> CellRun:
-    """Return a cell, built once for each thread; ForeignActorError if an actor can't be made."""
-    return _built.cell(job)
-
-
 def run_range(job: CellJob, work: Range) -> Rows:
     """Run a range of replications; a replication in trouble ends it."""
     begun = time.perf_counter()
     try:
-        cell = built(job)
+        cell = _built.cell(job)
     except ForeignActorError as error:
         return Rows(
             first=work.first,
@@ -281,10 +276,14 @@ def run_one(
 
 def log_one(job: CellJob, replication: int, out: BinaryIO, patience_s: float) -> None:
     """Write one replication's log; a replication in trouble has its log up to there."""
-    with contextlib.suppress(*_TROUBLE, ForeignActorError):
-        cell = built(job)
-        with watchdog(cell.simulator, patience_s):
-            run_one(job, cell, replication, out)
+    with contextlib.suppress(ForeignActorError):
+        log_of(job, _built.cell(job), replication, out, patience_s)
+
+
+def log_of(job: CellJob, cell: CellRun, replication: int, out: BinaryIO, patience_s: float) -> None:
+    """Write the log of one replication of a cell that is built already."""
+    with contextlib.suppress(*_TROUBLE), watchdog(cell.simulator, patience_s):
+        run_one(job, cell, replication, out)
 
 
 def header(job: CellJob, replication: int) -> HeaderRecord:

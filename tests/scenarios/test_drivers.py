@@ -21,7 +21,8 @@ from scenarios.problems import ScenarioError
 from scenarios.program_world import ProgramWorld
 from scenarios.programs import ProgramTransport
 from scenarios.reproduce import again
-from scenarios.run import run
+from scenarios.run import load_plans, run
+from scenarios.runner import Options
 from transports.local import RANKS, TcpTransport
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "published"
@@ -288,11 +289,17 @@ def test_a_world_in_which_nothing_happens_for_long_is_not_stuck(tmp_path: Path) 
     assert one.troubles == []
 
 
-def test_what_only_the_simulator_can_do_is_refused_elsewhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["crash", "disk_full", "failed_write"])
+def test_what_acts_within_an_actor_is_refused_for_a_program(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "faulty.toml"
-    path.write_text(FAULTY + '[[fault]]\nkind = "crash"\nactor = "relay"\n')
-    with pytest.raises(ScenarioError, match="crash-2 acts on commits"):
-        run(path, driver="trio", jobs=1)
+    fault = f'[[fault]]\nkind = "{kind}"\nactor = "relay*"\n'
+    mine = FAULTY + '[[relay]]\nname = "relay-1"\ncommand = ["./mine"]\n'
+    path.write_text(mine + fault)
+    for driver in ("sim", "trio"):
+        with pytest.raises(ScenarioError, match=f"{kind}-2 acts within relay-1, a program"):
+            load_plans([str(path)], Options(driver=driver))
+    path.write_text(mine + '[[relay]]\nname = "relay-2"\n' + fault)
+    assert load_plans([str(path)], Options(driver="trio", transport="tcp")), "one of them is ours"
 
 
 def test_a_scenario_s_world_is_tasks_in_memory_or_sockets_between_ranked_actors() -> None:
