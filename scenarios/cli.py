@@ -15,7 +15,7 @@ HELP = """Test a queue-ticket-poll job system before you ship it.
 
 Simulate it in seconds, break it, replay the failure. Begin with: pullcord run @published
 
-Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 130 interrupted."""
+Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 4 diverged, 130 interrupted."""
 
 # In the order of the help; each is imported only when it is called.
 COMMANDS = {
@@ -24,6 +24,7 @@ COMMANDS = {
     "new": "Write a starter scenario or actor.",
     "proxy": "Break TCP connections: a fault proxy in front of any service.",
     "explore": "Try random fault plans until a check does not hold.",
+    "replay": "Run a log again, and show the first difference: LOG.",
     "log": "Look at logs: show, diff, stats, story, check, export.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
     "schema": "Print the JSON Schema of scenario files, for editors.",

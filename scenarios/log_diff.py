@@ -70,7 +70,7 @@ def _show(
 ) -> None:
     if found.header:
         out.plain("what the headers explain:")
-        _fields(found.header, out)
+        fields(found.header, out)
     out.fit([*records[0][: parting.equal + 1], *records[1][parting.equal : parting.equal + 1]])
     out.plain(f"equal until here: {plural(parting.equal, 'record')}")
     _records(parting.before, records[0], out)
@@ -80,7 +80,7 @@ def _show(
         _side(side, whole, out)
     if parting.fields:
         out.plain("field by field:")
-        _fields(parting.fields, out)
+        fields(parting.fields, out)
 
 
 def _side(side: Side, whole: Sequence[Record], out: Lines) -> None:
@@ -109,7 +109,8 @@ def _records(
         out.line(record, words[record.n], strong=record.n == strong)
 
 
-def _fields(differences: Sequence[Difference], out: Lines) -> None:
+def fields(differences: Sequence[Difference], out: Lines) -> None:
+    """Write what differs, a field a line: its path, and both values."""
     for text in _texts(differences[:FIELDS_LIMIT]):
         out.text(f"  {text}")
     if len(differences) > FIELDS_LIMIT:

@@ -93,6 +93,10 @@ class Lines:
         """Write a line in no colour."""
         self._write(_cut(printable(text), self._width))
 
+    def whole(self, text: str) -> None:
+        """Write a line that is not cut: the terminal may break it."""
+        self._write(printable(text))
+
     def plain(self, text: str) -> None:
         """Write a line about others."""
         self._write(painted(_cut(printable(text), self._width), DIM, self._colored))

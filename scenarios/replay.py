@@ -8,16 +8,21 @@ each gets what the log says that it got, and must let out what the log says that
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from actors.replayer import Difference, Output, Replayer, Script
+from logs.causes import Causes
+from logs.diff import Difference as Field
+from logs.diff import differences
 from logs.read import LogError, RawSection, Section
 from logs.record import HeaderRecord, Record
 from scenarios.build import CellRun
+from scenarios.problems import quote, suggest
+from scenarios.references import some
 from scenarios.watchdog import PATIENCE_S
 from scenarios.work import CellJob, build, log_of, scenario_of
 from transports.units import parse_duration
@@ -66,8 +71,9 @@ EVERYTHING = Window()
 class Divergence(msgspec.Struct, frozen=True, kw_only=True):
     """Where a replay first did something else: section, record, and both versions.
 
-    `logged` and `made` are lines of JSON, or words for what a turn let out. `before` are the last
-    records that were equal, `chain` the causes of the one that differs, the latest first.
+    `logged` and `made` are lines of JSON, or words for what a turn let out; `fields` are those that
+    differ in the first of them, each with both values. `before` are the last
+    records that were equal, `chain` the causes of the one that differs, the latest last.
     """
 
     section: str
@@ -77,9 +83,18 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
     record: Record | None
     logged: tuple[str, ...]
     made: tuple[str, ...]
+    fields: tuple[Field, ...]
     before: tuple[Record, ...]
     chain: tuple[Record, ...]
     written_by: str
+
+
+class _Versions(NamedTuple):
+    """What the log says, what the replay did, and the fields in which they differ."""
+
+    logged: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    fields: tuple[Field, ...] = ()
 
 
 class Replayed(msgspec.Struct):
@@ -89,10 +104,6 @@ class Replayed(msgspec.Struct):
     records: int = 0
     truncated: int = 0
     divergence: Divergence | None = None
-
-
-class UnreplayableError(LogError):
-    """A log lacks what a replay needs."""
 
 
 def job_of_header(header: HeaderRecord, folder: Path | None = None) -> CellJob:
@@ -120,12 +131,19 @@ def replayer_of(job: CellJob) -> Replayer:
     return host
 
 
+def check_actor(name: str | None, host: Replayer) -> None:
+    """Raise LogError for the name of an actor that there is not."""
+    if name is not None and name not in host.contexts:
+        near = suggest(name, host.contexts)
+        cure = f"did you mean {quote(near)}?" if near else f"there is {some(host.contexts)}"
+        raise LogError("--actor", f"no actor is called {quote(name)}", cure)
+
+
 def replay(
     sections: Iterator[RawSection],
     *,
     window: Window = EVERYTHING,
     folder: Path | None = None,
-    wanted: Callable[[HeaderRecord], bool] = lambda _header: True,
 ) -> Replayed:
     """Replay sections up to the first divergence."""
     done = Replayed()
@@ -133,10 +151,8 @@ def replay(
     hosts: dict[CellJob, Replayer] = {}
     for raw in sections:
         header = raw.header()
-        if not wanted(header):
-            continue
         if not header.resolved:
-            raise UnreplayableError(
+            raise LogError(
                 f"{raw.path}, line {raw.line}",
                 "its header has no scenario, so there is nothing to run again",
                 "logs of pullcord run --logs all can be replayed",
@@ -150,6 +166,7 @@ def replay(
             section = raw.section()
             if job not in hosts:
                 hosts[job] = replayer_of(job)
+            check_actor(window.actor, hosts[job])
             records, cut = len(section.records), section.end is None
             divergence = step_through(section, hosts[job], window)
         done.sections += 1
@@ -218,14 +235,19 @@ def _again(raw: RawSection, job: CellJob, cell: CellRun) -> tuple[int, bool, Div
     number, ours = comparer.difference or (len(lines) - 1, b"")
     section = raw.section()
     record = section.records[number] if number < len(section.records) else None
+    logged = lines[number].rstrip(b"\n")
+    fields = () if not ours else differences(_value(logged), _value(ours))
+    told = _Versions((logged.decode(),), (ours.decode(),), tuple(fields))
     why = "the same replication ran differently"
-    return (
-        records,
-        cut,
-        _divergence(
-            section, record, number, why, (lines[number].decode().rstrip("\n"),), (ours.decode(),)
-        ),
-    )
+    return records, cut, _divergence(section, record, number, why, told)
+
+
+def _value(line: bytes) -> Any:
+    """Return a line's JSON, nothing for one that is none: somebody has been at the file."""
+    try:
+        return msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return None
 
 
 # Actor by actor
@@ -251,20 +273,19 @@ def script_of(section: Section) -> Script:
 
 
 def _of_turn(section: Section, difference: Difference) -> Divergence:
-    at = difference.index or 0
-    logged, made = difference.logged[at:], difference.made[at:]
-    return _divergence(
-        section,
-        difference.record,
-        section.records.index(difference.record),
-        difference.why,
-        tuple(map(_line, logged)) or ("nothing more",) * (difference.index is not None),
-        tuple(map(_line, made)) or ("nothing more",) * (difference.index is not None),
-    )
+    record = difference.record
+    told = _Versions()
+    if difference.index is not None:
+        logged, made = difference.logged[difference.index :], difference.made[difference.index :]
+        both = [msgspec.to_builtins(one) for one in (*logged[:1], *made[:1])]
+        fields = differences(*both) if logged and made else ()
+        told = _Versions(_lines(logged), _lines(made), tuple(fields))
+    return _divergence(section, record, section.records.index(record), difference.why, told)
 
 
-def _line(output: Output) -> str:
-    return f"{output} {msgspec.json.encode(output.fields).decode()}"
+def _lines(outputs: tuple[Output, ...]) -> tuple[str, ...]:
+    words = (f"{one} {msgspec.json.encode(one.fields).decode()}" for one in outputs)
+    return tuple(words) or ("nothing more",)
 
 
 def _divergence(
@@ -272,8 +293,7 @@ def _divergence(
     record: Record | None,
     at: int,
     why: str,
-    logged: tuple[str, ...],
-    made: tuple[str, ...],
+    told: _Versions,
 ) -> Divergence:
     header = section.header
     by = "" if header.pullcord == VERSION else f"pullcord {header.pullcord}"
@@ -283,22 +303,13 @@ def _divergence(
         n=0 if record is None else record.n,
         why=why,
         record=record,
-        logged=logged,
-        made=made,
+        logged=told.logged,
+        made=told.made,
+        fields=told.fields,
         before=tuple(section.records[max(at - BEFORE, 0) : at]),
-        chain=tuple(causes(section.records, record)),
+        chain=tuple(Causes(section.records).chain(0 if record is None else record.cause)[-CHAIN:]),
         written_by=by,
     )
-
-
-def causes(records: Sequence[Record], record: Record | None) -> Iterator[Record]:
-    """Yield the records that brought one about, the latest first, at most CHAIN of them."""
-    by_number = {one.n: one for one in records}
-    for _ in range(CHAIN):
-        record = None if record is None else by_number.get(record.cause)
-        if record is None:
-            return
-        yield record
 
 
 # What the command line says

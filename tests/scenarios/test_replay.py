@@ -10,8 +10,8 @@ import pytest
 
 from actors.replayer import Replayer
 from actors.world import TrioWorld
-from logs.read import RawSection, Section, raw_sections, sections_of
-from logs.record import MessageRecord
+from logs.read import RawSection, Section, raw_sections, read_sections, sections_of
+from logs.record import EventRecord, MessageRecord
 from logs.write import SectionWriter
 from scenarios.build import CellRun
 from scenarios.explore import actors_of, with_plan
