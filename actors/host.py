@@ -30,6 +30,7 @@ class HostedWorld(Simulator):
 
     mailbox_limit: int  # messages
     epoch_us: int  # the wall time at which the world begins
+    contexts: dict[str, HostContext]  # type: ignore[assignment]  # this world makes no others
     _changed: trio.Event  # wakes the timekeeper: something is due earlier than it waits for
 
     def schedule(self, due: Due) -> None:
@@ -44,6 +45,13 @@ class HostedWorld(Simulator):
         self.heap[:] = [due for due in self.heap if due[WHOSE] is not context]
         heapify(self.heap)
         return mine
+
+    def _is_busy(self) -> bool:
+        """Whether an actor is in a turn, or has one to take."""
+        return any(
+            one.busy or (len(one.mailbox) and not one.mailbox.paused)
+            for one in self.contexts.values()
+        )
 
 
 class HostContext(ActorContext):
