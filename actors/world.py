@@ -131,7 +131,8 @@ class TrioWorld(ServedWorld):
         super().connect(lambda source, target: link(source, target) or self.new_link())
 
     def _post(self, way: Link) -> Post:
-        return way.release  # a turn's effects are its outbox
+        # A turn's effects are its outbox.
+        return self.deliver_now if way.is_plain else way.release
 
     def deliver_now(self, envelope: Envelope[Any]) -> None:
         """Send the message over its wire; to its own sender it goes at once, if there is room."""
