@@ -195,6 +195,34 @@ def test_a_turn_that_may_block_is_taken_by_no_reader_so_none_overlaps_it() -> No
     assert threading.main_thread() not in threads
 
 
+def test_a_flood_between_two_actors_holds_up_no_third() -> None:
+    """Fifty messages go to and fro until it is heard, so no reader of theirs waits for long."""
+    seen: list[int] = []
+
+    def start(context: Any) -> None:
+        for number in range(50):
+            context.send("b", Say(str(number)))
+
+    def back(context: Any, envelope: Any) -> None:
+        if envelope.body.text == "stop":
+            seen.append(context.now_us)
+            context.log("stopped")
+        elif not seen:
+            context.send(envelope.source, envelope.body)
+
+    world = Hosted(
+        real(),
+        a={"start": start, "say": back},
+        b={"say": back},
+        c={"start": lambda c: c.set_timer("t", 20 * S), "timer": lambda c, _: say("b", "stop")(c)},
+        until_us=100_000 * S,
+    )
+    world.sim.watch("stopped", lambda *_: world.sim.finish())
+    world.run()
+    assert len(seen) == 1
+    assert len(by_actor(world.seen, "a")) > 50, "it went on all the while"
+
+
 # Failures
 
 

@@ -214,9 +214,13 @@ class StreamContract:
             found = await rest(here)
             assert found == [n.to_bytes(2, "big") * 32_768 for n in range(len(found))]
 
-    async def test_a_peer_that_is_silent_is_given_up(self) -> None:
+    @pytest.mark.parametrize("kept", [False, True])
+    async def test_a_peer_that_is_silent_is_given_up(self, kept: bool) -> None:
         quick = Timings(heartbeat_s=0.01, silence_s=0.04)
-        async with self.links(quick) as (there, here):
+        async with self.links(quick) as (there, here), trio.open_nursery() as nursery:
+            if kept:
+                nursery.start_soon(here.keep_alive)
+                await trio.testing.wait_all_tasks_blocked()
             with pytest.raises(BrokenLinkError, match=r"heard nothing for 0\.04 s"):
                 await here.receive()
             assert await rest(there) == []
