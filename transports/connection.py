@@ -19,6 +19,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from math import inf
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import anyio
@@ -116,7 +117,7 @@ class Connection:
         self._sending = anyio.Lock(fast_acquire=True)  # a free lock costs no turn of the scheduler
         self._receiving = anyio.ResourceGuard("receiving from")
         self._sent_s = trio.current_time()
-        self._watched = False  # by `keep_alive`
+        self._watched = timings.silence_s == inf  # so that no read needs a time limit of its own
         self._reads_since_s: float | None = None  # when the read that it watches began
         self._silent_s = 0.0  # waited since anything was heard
         self._partial_s = 0.0  # waited for the rest of the frame that has begun
@@ -232,7 +233,7 @@ class Connection:
         self._buffer.feed(piece)
 
     async def _read_watched(self) -> None:
-        """Wait for the first piece of a frame, while `_watch` looks at the time.
+        """Wait for the first piece of a frame, while `_watch` looks at the time or nobody need.
 
         Nearly every read is one of these, and a time limit for each cost a third of all a frame's
         way over TCP.
@@ -262,7 +263,7 @@ class Connection:
                 await self._send_heartbeats()
                 tasks.cancel_scope.cancel()
         finally:
-            self._watched = False
+            self._watched = self._timings.silence_s == inf
 
     async def _watch(self) -> None:
         """Break the link once a read that has no time limit of its own takes too long."""
@@ -281,11 +282,12 @@ class Connection:
             due_s = self._sent_s + heartbeat_s
             if trio.current_time() < due_s:
                 await anyio.sleep_until(due_s)
+                for _ in range(2):  # what ends at this instant ends first, and is read
+                    await trio.lowlevel.checkpoint()
             elif self._sending.locked() or self._begun_bytes:
                 await anyio.sleep(heartbeat_s)  # a frame is on its way, which says as much
             else:
                 try:
-                    await trio.lowlevel.checkpoint()  # what ends at this instant ends first
                     await self._write(pack(b""))
                 except BrokenLinkError:
                     return

@@ -104,6 +104,18 @@ class StreamContract:
                     nursery.start_soon(sending, connection)
                     nursery.start_soon(receiving, connection)
 
+    async def test_frames_that_are_sent_at_once_or_else_waited_for_keep_their_order(self) -> None:
+        wanted = frames(150)
+        async with self.links() as (there, here), trio.open_nursery() as nursery:
+
+            async def sending() -> None:
+                for frame in wanted:
+                    if not there.send_nowait(frame):
+                        await there.send(frame)
+
+            nursery.start_soon(sending)
+            assert [await here.receive() for _ in wanted] == wanted
+
     async def test_a_frame_at_the_limit_arrives_and_one_over_it_is_not_sent(self) -> None:
         largest = bytes(range(256)) * (FRAME_LIMIT_BYTES // 256)
         async with self.links() as (there, here):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from math import inf
 
 import pytest
 import trio
@@ -10,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.transports.test_connection import TIMINGS, connected, why_it_broke
 from transports.codec import FRAME_LIMIT_BYTES
-from transports.connection import BrokenLinkError, Connection
+from transports.connection import BrokenLinkError, Connection, Timings
 from transports.frames import pack
 from transports.pipe import PipeStream
 
@@ -141,3 +142,23 @@ async def test_what_ends_a_link_ends_its_keeper(autojump_clock: MockClock) -> No
         assert await why_it_broke(connection) == "the peer closed the connection"
     # As soon as the next heartbeat is due.
     assert autojump_clock.current_time() - begun_s == TIMINGS.heartbeat_s
+
+
+@pytest.mark.parametrize("kept_alive", [False, True])
+async def test_patience_without_end_ends_never_but_for_a_frame(
+    kept_alive: bool, autojump_clock: MockClock
+) -> None:
+    connection, there = connected(Timings(frame_s=60, silence_s=inf))
+
+    async def act() -> None:
+        with trio.move_on_after(10_000) as scope:
+            await connection.receive()
+        assert scope.cancelled_caught
+        await there.send(pack(b"x")[:2])
+        assert await why_it_broke(connection) == "a frame did not finish within 60 s"
+
+    async with trio.open_nursery() as nursery:
+        if kept_alive:
+            nursery.start_soon(connection.keep_alive)
+        nursery.start_soon(act)
+    assert autojump_clock.current_time() >= 10_060
