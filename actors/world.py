@@ -21,7 +21,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.actor import Unanswered
 from actors.errors import ActorFailedError, UnhandledMessageError
-from actors.host import AGAIN, WHAT, WHOSE, HostContext
+from actors.host import AGAIN, WHAT, WHOSE, HostContext, finish_now
 from actors.mailbox import MAILBOX_LIMIT
 from actors.network import Network
 from actors.raised import reraise, what_to_raise
@@ -162,13 +162,13 @@ class TrioWorld(ServedWorld):
     async def _receive(self, me: str, envelope: Envelope[Any]) -> None:
         """Hand over what a wire brought: to an idle actor at once, else to its mailbox.
 
-        Its own task waits for mail meanwhile, and nothing in this turn waits, so turns never
-        overlap; and there is nothing that this message could overtake.
+        Its own task waits for mail meanwhile, and a turn that doesn't block never waits, so turns
+        don't overlap; and there is nothing that this message could overtake.
         """
         actor = self.contexts[me]
         if actor.mailbox.idle and (self._virtual or not actor.blocking):
             try:
-                await self._take_message(actor, envelope)
+                finish_now(self._take_message(actor, envelope))
             except BaseException as error:  # noqa: BLE001  it is the world's, not the connection's
                 self._give_up(actor, error)
         elif not await actor.mailbox.put(envelope):

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.errors import ActorFailedError
+from actors.host import finish_now
 from actors.supervisor import GaveUpError, RestartPolicy
 from actors.world import TrioWorld
 from tests.actors.harness import S, Trace
@@ -195,32 +196,56 @@ def test_a_turn_that_may_block_is_taken_by_no_reader_so_none_overlaps_it() -> No
     assert threading.main_thread() not in threads
 
 
+def test_a_turn_that_is_taken_as_one_step_must_not_wait() -> None:
+    done: list[str] = []
+
+    async def turn(waits: bool) -> None:
+        try:
+            if waits:
+                await trio.lowlevel.checkpoint()
+            done.append("turn")
+        finally:
+            done.append("end")
+
+    async def main() -> None:
+        finish_now(turn(False))
+        with pytest.raises(AssertionError, match="must not wait"):
+            finish_now(turn(True))
+
+    trio.run(main)
+    assert done == ["turn", "end", "end"]
+
+
 def test_a_flood_between_two_actors_holds_up_no_third() -> None:
     """Fifty messages go to and fro until it is heard, so no reader of theirs waits for long."""
-    seen: list[int] = []
+    stopped: list[int] = []
+    counts: Counter[str] = Counter()
 
     def start(context: Any) -> None:
         for number in range(50):
             context.send("b", Say(str(number)))
 
     def back(context: Any, envelope: Any) -> None:
+        counts[context.name] += 1
+        if counts["a"] == 200:
+            context.send("c", Say("go"))
         if envelope.body.text == "stop":
-            seen.append(context.now_us)
+            stopped.append(counts["a"])
             context.log("stopped")
-        elif not seen:
+        elif not stopped:
             context.send(envelope.source, envelope.body)
 
     world = Hosted(
         real(),
         a={"start": start, "say": back},
         b={"say": back},
-        c={"start": lambda c: c.set_timer("t", 20 * S), "timer": lambda c, _: say("b", "stop")(c)},
+        c={"say": lambda c, _: c.set_timer("t", S), "timer": lambda c, _: say("b", "stop")(c)},
         until_us=100_000 * S,
     )
     world.sim.watch("stopped", lambda *_: world.sim.finish())
     world.run()
-    assert len(seen) == 1
-    assert len(by_actor(world.seen, "a")) > 50, "it went on all the while"
+    assert len(stopped) == 1
+    assert stopped[0] >= 200, "it went on meanwhile"
 
 
 # Failures
