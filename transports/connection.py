@@ -269,12 +269,14 @@ class Connection:
         """Break the link once a read that has no time limit of its own takes too long."""
         silence_s = self._timings.silence_s
         while self._broken is None:
-            now_s = trio.current_time()
-            due_s = silence_s + (now_s if self._reads_since_s is None else self._reads_since_s)
-            if due_s <= now_s:
+            since_s = self._reads_since_s
+            await anyio.sleep_until(
+                silence_s + (trio.current_time() if since_s is None else since_s)
+            )
+            # What came while the whole process stood still is read first.
+            await trio.lowlevel.checkpoint()
+            if since_s is not None and self._reads_since_s == since_s:
                 await self._close(f"heard nothing for {silence_s:g} s")
-                return
-            await anyio.sleep_until(due_s)
 
     async def _send_heartbeats(self) -> None:
         heartbeat_s = self._timings.heartbeat_s

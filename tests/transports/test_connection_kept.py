@@ -162,3 +162,25 @@ async def test_patience_without_end_ends_never_but_for_a_frame(
             nursery.start_soon(connection.keep_alive)
         nursery.start_soon(act)
     assert autojump_clock.current_time() >= 10_060
+
+
+async def test_what_came_while_all_the_process_stood_still_counts(mock_clock: MockClock) -> None:
+    for _ in range(20):  # the scheduler shuffles tasks, and any may be the first
+        connection, there = connected()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connection.keep_alive)
+            await wait_all_tasks_blocked()
+            found: list[bytes] = []
+
+            async def receiving(
+                connection: Connection = connection, found: list[bytes] = found
+            ) -> None:
+                found.append(await connection.receive())
+
+            nursery.start_soon(receiving)
+            await wait_all_tasks_blocked()
+            there.send_nowait(pack(b"x"))
+            mock_clock.jump(1_000)
+            await wait_all_tasks_blocked()
+            assert found == [b"x"]
+            nursery.cancel_scope.cancel()
