@@ -7,7 +7,7 @@ worker thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from heapq import heapify, heappush
 from typing import Any
@@ -52,6 +52,13 @@ class HostedWorld(ClockedWorld):
         """Return since when an actor's monotonic clock stands still, None while it goes."""
         context = self.contexts[name]
         return context.suspended_us if context.suspended_us >= 0 and context.clock_stops else None
+
+    def _is_busy(self) -> bool:
+        """Whether an actor is in a turn, or has one to take."""
+        return any(
+            one.busy or (len(one.mailbox) and not one.mailbox.paused)
+            for one in self.contexts.values()
+        )
 
     def dues_of(self, name: str) -> Iterator[Due]:
         """Yield what is due to an actor, and what will be once it goes on."""
@@ -305,3 +312,13 @@ class HostContext(ClockedContext):
     def done(self) -> None:
         """Say that this actor's workload is finished."""
         self.effects.append(lambda: self._world.on_done(self.name))
+
+
+def finish_now(turn: Coroutine[Any, Any, None]) -> None:
+    """Take a turn that waits for nothing, as one step; AssertionError if it does wait."""
+    try:
+        turn.send(None)
+    except StopIteration:
+        return
+    turn.close()
+    raise AssertionError("a turn outside its actor's own task must not wait: others would overlap")

@@ -155,4 +155,4 @@ def test_a_changed_actor_is_pointed_at_by_the_turn_that_changed(
         assert ('"a"' in found.logged[0]) or found.logged[0].startswith("says a")
         assert ('"b"' in found.made[0]) or found.made[0].startswith("says b")
         assert [one.n for one in found.before] == list(range(found.n - 3, found.n))
-        assert found.chain[0].n == found.record.cause
+        assert found.chain[-1].n == found.record.cause
