@@ -204,10 +204,10 @@ def found_file(plan: Plan, index: int, seed: int, found: Discovery) -> dict[str,
     data["fault"] = [*([own] if isinstance(own, dict) else own), *faults]
     for section in ("expect", "table"):
         data.pop(section, None)
-    return _with_absolute_files(data, plan.folder)
+    return with_absolute_files(data, plan.folder)
 
 
-def _with_absolute_files(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+def with_absolute_files(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return the data with the files of users' own actors named from the root."""
 
     def moved(key: str, value: Any) -> Any:

@@ -74,6 +74,7 @@ def load_plans(paths: Sequence[str], options: Options, *, to_run: bool = True) -
     if options.driver != "sim":
         for plan in plans:
             plan.host = _host_flags(options)
+        problems += [problem for plan in plans for problem in _not_on_trio(plan)]
     problems += [problem for plan in plans for problem in _not_on_programs(plan)]
     if to_run and options.transport != "tcp":
         problems += [problem for plan in plans for problem in _not_without_tcp(plan)]
@@ -98,6 +99,15 @@ def _host_flags(options: Options) -> tuple[str, ...]:
     if options.transport == "memory":
         return ("--driver", options.driver)
     return ("--transport", options.transport, "--speed", f"{options.speed:g}")
+
+
+def _not_on_trio(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each fault that only the simulator can do."""
+    for name in dict.fromkeys(
+        fault.name for scenario in plan.scenarios for fault in scenario.faults if fault.sim_only
+    ):
+        words = f"the fault {name} acts in the simulator alone"
+        yield Problem(path=plan.path, message=words, cure="leave --driver and --transport out")
 
 
 def _not_on_programs(plan: Plan) -> Iterator[Problem]:

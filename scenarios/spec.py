@@ -22,7 +22,9 @@ from transports.faults.kill import Kill
 from transports.faults.partition import Partition
 from transports.faults.pause import Pause
 from transports.faults.reorder import Reorder
+from transports.faults.schedule import Schedule
 from transports.faults.suspend import Suspend
+from transports.faults.timer_schedule import TimerSchedule
 from transports.units import Duration, parse_duration
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
@@ -262,6 +264,8 @@ FAULTS: dict[str, type[Fault]] = {
     "clock_skew": ClockSkew,
     "clock_step": ClockStep,
     "clock_drift": ClockDrift,
+    "schedule": Schedule,
+    "timer_schedule": TimerSchedule,
 }
 
 
