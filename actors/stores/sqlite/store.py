@@ -1,0 +1,179 @@
+"""The store of a deployed actor: one SQLite file, which survives a kill at any moment."""
+
+from __future__ import annotations
+
+import sqlite3
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from actors.actor import Row, TableSpec
+from actors.stores.failures import DamagedStoreError, StoreError, UnusableStoreError
+from actors.stores.sqlite.lock import Lock
+from actors.stores.sqlite.reserve import Reserve
+from actors.stores.sqlite.table import DEFINITIONS, SqliteTable
+from actors.stores.sqlite.transaction import Transaction, in_words, may_be_full
+
+APPLICATION_ID = 0x70756C6C  # "pull", in a file's header: `file` and SQLite show it
+
+# What turns a database of version n into one of version n + 1, from an empty file on. Once they
+# have been released, steps are only added.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (f"CREATE TABLE {DEFINITIONS} (name TEXT PRIMARY KEY NOT NULL, indexes TEXT NOT NULL)",),
+)
+
+BUSY_TIMEOUT_S = 5.0  # how long another program, the sqlite3 command say, may hold a write lock
+
+
+class SqliteStore:
+    """Tables in the file `path`, which is made if there is none; its folder must exist.
+
+    One process at a time, one turn at a time, whichever thread runs it. A commit is on the disk
+    when it returns; without `synchronous` it survives the process, though not the machine.
+
+    Raises UnusableStoreError if the file is in use, of a newer version, not a store of ours, or
+    out of reach, and DamagedStoreError if it is damaged.
+    """
+
+    def __init__(self, path: Path, *, synchronous: bool = True) -> None:
+        self.path = path.resolve()
+        self._allowed = True
+        self._tables: dict[str, SqliteTable[Any]] = {}
+        self._lock = Lock(self.path)
+        try:
+            reserve = Reserve(self.path)
+            try:
+                self._connection = _opened(self.path, synchronous)
+            except sqlite3.Error as error:
+                if not (may_be_full(error) and reserve.release()):
+                    raise
+                self._connection = _opened(self.path, synchronous)
+            self._transaction = Transaction(self._connection, self.path, reserve)
+        except sqlite3.Error as error:
+            self._lock.release()
+            told = in_words(self.path, error)
+            if isinstance(told, DamagedStoreError):
+                raise told from error
+            raise UnusableStoreError(self.path, told.sentence) from error
+        except StoreError:
+            self._lock.release()
+            raise
+
+    @property
+    def writable(self) -> bool:
+        """False from a write that failed until a commit succeeds and the reserve is there.
+
+        A host may set it to False, for a fault, and back.
+        """
+        return self._allowed and self._transaction.writable
+
+    @writable.setter
+    def writable(self, allowed: bool) -> None:
+        self._allowed = allowed
+
+    def table(self, spec: TableSpec[Row]) -> SqliteTable[Row]:
+        """Return the table, made empty if it is new."""
+        try:
+            return self._tables[spec.name]
+        except KeyError:
+            table = self._tables[spec.name] = SqliteTable(spec, self._transaction)
+            return table
+
+    def begin_turn(self) -> None:
+        """Begin one of several turns that share a commit."""
+        self._transaction.begin_turn()
+
+    def end_turn(self) -> None:
+        """End it; what it wrote waits for the commit."""
+        self._transaction.end_turn()
+
+    def roll_back(self) -> None:
+        """Undo the open turn; with none begun, all that was written since the last commit."""
+        self._transaction.roll_back()
+
+    def commit(self) -> None:
+        """Make what was written durable. Raises StoreFailedError, and then none of it ever was."""
+        self._transaction.commit()
+
+    def close(self) -> None:
+        """Forget what is not committed, and let others open the file."""
+        self._connection.close()
+        self._lock.release()
+
+
+def _opened(path: Path, synchronous: bool) -> sqlite3.Connection:
+    """Return a connection to a sound database of the present version. Raises sqlite3.Error."""
+    wal = path.with_name(f"{path.name}-wal")
+    if wal.exists() and not path.exists():  # SQLite would remove it
+        raise DamagedStoreError(path, f"the file is gone, but what was committed last is in {wal}")
+    connection = sqlite3.connect(
+        path, BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=512
+    )
+    try:
+        _check(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
+        connection.execute(f"PRAGMA fullfsync = {int(synchronous)}")  # macOS: to the medium
+        connection.execute("PRAGMA temp_store = MEMORY")  # a full /tmp fails no turn
+        _migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise StoreError for a file that is not ours, too new, or damaged."""
+    [(application,)] = connection.execute("PRAGMA application_id")
+    [(version,)] = connection.execute("PRAGMA user_version")
+    [(objects,)] = connection.execute("SELECT count(*) FROM sqlite_master")
+    if application != APPLICATION_ID and (application or version or objects):
+        raise UnusableStoreError(path, "this is some other program's database; name another file")
+    if version > len(MIGRATIONS):
+        raise UnusableStoreError(
+            path,
+            f"a newer pullcord wrote it, in version {version} of its form, and this one reads up"
+            f" to {len(MIGRATIONS)}; update pullcord, or name another file",
+        )
+    [(verdict,)] = connection.execute("PRAGMA quick_check(1)")
+    if verdict != "ok":
+        raise DamagedStoreError(path, f"the file is damaged: {verdict}")
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring a database to the present version, all of it or nothing."""
+    [(version,)] = connection.execute("PRAGMA user_version")
+    if version == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    for statements in MIGRATIONS[version:]:
+        for statement in statements:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    connection.execute("COMMIT")
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a database and what belongs to it, never over another, and return its new name.
+
+    Raises UnusableStoreError if somebody has it open, or the folder can't be written.
+    """
+    path = path.resolve()
+    lock = Lock(path)
+    try:
+        names = (path.with_name(f"{path.name}.{number}") for number in count(1))
+        aside = next(new for new in names if not any(map(Path.exists, _files(new))))
+        for old, new in zip(_files(path), _files(aside), strict=True):
+            if old.exists():
+                old.rename(new)
+    except OSError as error:
+        raise UnusableStoreError(path, f"can't be set aside: {error.strerror}") from error
+    finally:
+        lock.release()
+    return aside
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a database's files, itself first: what is left behind is never taken for whole."""
+    return [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")]
