@@ -7,6 +7,7 @@ of unknown meaning) comes back as something else: such a row is written as msgpa
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from enum import Enum
 from typing import Any, Generic
 
@@ -71,13 +72,17 @@ class RowCodec(Generic[Row]):
         self._from_msgpack = msgspec.msgpack.Decoder(row, dec_hook=_named)
 
     def encode(self, row: Row) -> str | bytes:
-        """Return a row's JSON, or its msgpack where JSON would lose something of it."""
+        """Return a row's JSON, or its msgpack where JSON would lose something of it.
+
+        Raises ValueError for a row that could never be read: a field is not of its type.
+        """
         text = self._json.encode(row)
-        try:
-            faithful = self._from_json.decode(text) == row
-        except msgspec.DecodeError:
-            faithful = False
-        return text.decode() if faithful else self._msgpack.encode(row)
+        with suppress(msgspec.DecodeError):
+            if self._from_json.decode(text) == row:
+                return text.decode()
+        data = self._msgpack.encode(row)
+        self._from_msgpack.decode(data)
+        return data
 
     def decode(self, data: str | bytes) -> Row:
         """Return the row. Raises ValueError with the cause in words."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (f"CREATE TABLE {DEFINITIONS} (name TEXT PRIMARY KEY NOT NULL, indexes TEXT NOT NULL)",),
 )
 
+STATEMENTS_KEPT = 512  # more than a server's tables and searches have, so each is parsed once
 BUSY_TIMEOUT_S = 5.0  # how long another program, the sqlite3 command say, may hold a write lock
 
 
@@ -104,22 +107,39 @@ class SqliteStore:
 def _opened(path: Path, synchronous: bool) -> sqlite3.Connection:
     """Return a connection to a sound database of the present version. Raises sqlite3.Error."""
     wal = path.with_name(f"{path.name}-wal")
-    if wal.exists() and not path.exists():  # SQLite would remove it
+    if _holds_something(wal) and not _holds_something(path):  # SQLite would remove the log
         raise DamagedStoreError(path, f"the file is gone, but what was committed last is in {wal}")
+    with suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))  # its owner's alone
     connection = sqlite3.connect(
-        path, BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=512
+        path,
+        timeout=BUSY_TIMEOUT_S,
+        isolation_level=None,  # nothing begins or commits by itself
+        check_same_thread=False,
+        cached_statements=STATEMENTS_KEPT,
     )
     try:
         _check(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
-        connection.execute(f"PRAGMA fullfsync = {int(synchronous)}")  # macOS: to the medium
-        connection.execute("PRAGMA temp_store = MEMORY")  # a full /tmp fails no turn
+        _set_up(connection, path, synchronous)
         _migrate(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _holds_something(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _set_up(connection: sqlite3.Connection, path: Path, synchronous: bool) -> None:
+    """Choose how commits reach the disk. Raises UnusableStoreError where a log can't be kept."""
+    [(mode,)] = connection.execute("PRAGMA journal_mode = WAL")
+    if mode != "wal":
+        raise UnusableStoreError(path, "this file system can't hold it; use a local disk")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
+    connection.execute(f"PRAGMA fullfsync = {int(synchronous)}")  # macOS: to the medium
+    connection.execute("PRAGMA temp_store = MEMORY")  # a full /tmp fails no turn
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
@@ -157,20 +177,24 @@ def _migrate(connection: sqlite3.Connection) -> None:
 def set_aside(path: Path) -> Path:
     """Rename a database and what belongs to it, never over another, and return its new name.
 
-    Raises UnusableStoreError if somebody has it open, or the folder can't be written.
+    Raises UnusableStoreError if somebody has it open, there is none, or it can't be renamed.
     """
     path = path.resolve()
     lock = Lock(path)
     try:
         names = (path.with_name(f"{path.name}.{number}") for number in count(1))
         aside = next(new for new in names if not any(map(Path.exists, _files(new))))
-        for old, new in zip(_files(path), _files(aside), strict=True):
-            if old.exists():
-                old.rename(new)
+        present = [
+            both for both in zip(_files(path), _files(aside), strict=True) if both[0].exists()
+        ]
+        for old, new in present:
+            old.rename(new)
     except OSError as error:
         raise UnusableStoreError(path, f"can't be set aside: {error.strerror}") from error
     finally:
         lock.release()
+    if not present:
+        raise UnusableStoreError(path, "there is nothing to set aside")
     return aside
 
 

@@ -1,0 +1,46 @@
+"""The reserve takes room on the disk, and gives it back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from actors.stores.sqlite.reserve import RESERVE_BYTES, Reserve
+
+
+@pytest.mark.parametrize("allocating", [True, False])
+def test_the_room_is_taken_and_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allocating: bool
+) -> None:
+    if not allocating:
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    reserve = Reserve(tmp_path / "store.db")
+    place = tmp_path / "store.db.reserve"
+    assert reserve.take()
+    assert place.stat().st_size == RESERVE_BYTES
+    assert place.stat().st_blocks * 512 >= RESERVE_BYTES, "it is no hole"
+    assert reserve.release()
+    assert not place.exists()
+    assert not reserve.held
+    assert not reserve.release(), "there is nothing more to give back"
+    assert reserve.take()
+
+
+def test_where_there_is_no_room_nothing_is_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    reserve = Reserve(tmp_path / "store.db")
+    assert not reserve.take()
+    assert not reserve.held
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_had_taken_is_released(tmp_path: Path) -> None:
+    Reserve(tmp_path / "store.db").take()
+    assert Reserve(tmp_path / "store.db").release()
