@@ -48,12 +48,16 @@ store.commit()
 print("writable", store.writable)
 
 ballast = place / "ballast"
-try:
-    with ballast.open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(4096))
-except OSError as error:
-    print(error.strerror)
+
+def fill():
+    try:
+        with ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+    except OSError as error:
+        print(error.strerror)
+
+fill()
 table.put("under way", item("left", 1, "x" * 300_000))
 store.commit()
 print("committed from the reserve, writable", store.writable)
@@ -80,6 +84,12 @@ print("writable", store.writable, "reserve", (place / "store.db.reserve").stat()
 table.put("after", item("left", 2))
 store.commit()
 print(table.get("under way").order, table.get("after").order)
+
+store.close()
+fill()
+store = SqliteStore(place / "store.db")
+print("opened with the reserve, writable", store.writable)
+print(store.table(OTHERS).get("after").order)
 """
 
 
@@ -175,4 +185,7 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
         "opened while full, writable False True",
         "writable True reserve 1048576",
         "1 2",
+        "No space left on device",
+        "opened with the reserve, writable False",
+        "2",
     ]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.actor import TableSpec
 from actors.stores.sqlite import SqliteStore, StoreFailedError
 from actors.stores.sqlite.table import SqliteTable
 from bench.run import ROOT
@@ -125,18 +126,32 @@ def test_a_full_disk_is_met_with_the_reserve(
     assert not store.path.with_name("store.db.reserve").exists()
 
 
+def test_a_table_that_is_new_is_made_again_with_the_reserve(store: SqliteStore, disk: Disk) -> None:
+    new = store.table(TableSpec("new", Item, shelf=("shelf",)))
+    assert new.insert_unique("1", item("left", 1))
+    disk.fill()
+    new.put("2", item("left", 2, LONG))
+    store.commit()
+    assert not store.writable, "the disk was full"
+    assert new.count("shelf", ("left",)) == 2
+    store.roll_back()
+    assert new._ready, "it is committed: nothing makes it new"
+
+
 def test_it_is_writable_once_the_reserve_is_there_again_and_a_commit_succeeds(
     store: SqliteStore, disk: Disk
 ) -> None:
     disk.fill()
     turn(store, "1", LONG)
-    store.commit()
-    store.commit()
-    assert not store.writable
+    said = []
+    for _ in range(2):
+        store.commit()
+        said.append(store.writable)
     disk.free()
-    assert not store.writable
+    said.append(store.writable)
     store.commit()
-    assert store.writable, "a turn that writes nothing tries it"
+    said.append(store.writable)
+    assert said == [False, False, False, True], "a turn that writes nothing tries it"
     assert store.path.with_name("store.db.reserve").exists()
 
 
@@ -199,6 +214,32 @@ def test_what_may_not_be_written_says_so(store: SqliteStore, table: SqliteTable[
     assert store.writable
 
 
+def test_what_has_failed_is_not_done_again_with_the_reserve(
+    store: SqliteStore, table: SqliteTable[Item], disk: Disk
+) -> None:
+    turn(store, "1")
+    store._connection.execute("PRAGMA query_only = 1")
+    with pytest.raises(StoreFailedError):
+        table.put("2", item("left", 2))
+    with pytest.raises(StoreFailedError):
+        store.commit()
+    store._connection.execute("PRAGMA query_only = 0")
+    disk.fill()
+    turn(store, "3", LONG)
+    store.commit()
+    assert not store.writable, "the disk was full"
+    assert keys(store) == ["3", "before"]
+
+
+def test_a_host_may_say_that_it_is_not_writable(store: SqliteStore) -> None:
+    said = []
+    for allowed in (False, True):
+        store.writable = allowed
+        store.commit()
+        said.append(store.writable)
+    assert said == [False, True]
+
+
 def test_another_program_that_writes_is_waited_for_and_told(
     store: SqliteStore, table: SqliteTable[Item]
 ) -> None:
@@ -228,6 +269,7 @@ def test_a_bug_of_ours_is_no_failure_of_the_disk(store: SqliteStore) -> None:
 COMMITS = """
 import resource, sys
 from pathlib import Path
+from actors.actor import TableSpec
 from actors.stores.sqlite import SqliteStore, StoreFailedError
 from tests.contracts.store import OTHERS, item
 
