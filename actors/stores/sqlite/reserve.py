@@ -48,6 +48,6 @@ def _allocate(path: Path) -> None:
             os.posix_fallocate(file, 0, RESERVE_BYTES)
         else:
             os.pwrite(file, bytes(RESERVE_BYTES), 0)
-        os.fsync(file)
+            os.fsync(file)  # until then a disk may not know that it has no room
     finally:
         os.close(file)

@@ -9,7 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from actors.actor import Row, TableSpec
+import msgspec
+
+from actors.actor import Key, Row, TableSpec
 from actors.stores.failures import DamagedStoreError, StoreError, UnusableStoreError
 from actors.stores.sqlite.lock import Lock
 from actors.stores.sqlite.reserve import Reserve
@@ -81,6 +83,14 @@ class SqliteStore:
         except KeyError:
             table = self._tables[spec.name] = SqliteTable(spec, self._transaction)
             return table
+
+    def snapshot(self) -> dict[str, dict[Key, msgspec.Struct]]:
+        """Return the rows of every table that was opened here and has any, as the turn sees them.
+
+        What other rows are is in no table's type here. Raises StoreError.
+        """
+        rows = {name: table.rows() for name, table in sorted(self._tables.items())}
+        return {name: found for name, found in rows.items() if found}
 
     def begin_turn(self) -> None:
         """Begin one of several turns that share a commit."""

@@ -45,6 +45,7 @@ class SqliteTable(Generic[Row]):
         values = f"({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
         changes = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])
         self._get = f"SELECT row FROM {name} WHERE key = ?"
+        self._all = f"SELECT key, row FROM {name} ORDER BY key"
         self._put = f"INSERT INTO {name} {values} ON CONFLICT (key) DO UPDATE SET {changes}"
         self._insert = f"INSERT INTO {name} {values} ON CONFLICT (key) DO NOTHING"
         self._remove = f"DELETE FROM {name} WHERE key = ?"
@@ -72,6 +73,12 @@ class SqliteTable(Generic[Row]):
         """Remove the row if there is one."""
         self._prepare()
         self._transaction.write(self._remove, (write_key(key),))
+
+    def rows(self) -> dict[Key, Row]:
+        """Return every row by its key, in the order of the keys as they are written."""
+        self._prepare()
+        found = self._transaction.read(self._all)
+        return {read_key(key): self._decode(key, data) for key, data in found}
 
     def _entry(self, key: Key, row: Row) -> tuple[Value, ...]:
         fields = [write_value(getattr(row, field)) for field in self._fields]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from actors.stores.sqlite import SqliteStore
-from actors.stores.sqlite.rows import read_key
 from tests.contracts.store import ITEMS, OTHERS, Snapshot
 
 NO_LIMIT_PAGES = 1 << 30
@@ -26,15 +25,9 @@ class OpenedSqlite:
         self.store.roll_back()
 
     def snapshot(self) -> Snapshot:
-        tables = {}
         for spec in (ITEMS, OTHERS):
-            table = self.store.table(spec)
-            table.get("")  # makes it, if it is new
-            found = self.store._transaction.read(
-                f"SELECT key, row FROM {spec.name}"  # noqa: S608  the contract's own name
-            )
-            tables[spec.name] = {read_key(key): table._decode(key, row) for key, row in found}
-        return {name: rows for name, rows in tables.items() if rows}
+            self.store.table(spec)
+        return self.store.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
         for spec in (ITEMS, OTHERS):

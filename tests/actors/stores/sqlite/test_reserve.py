@@ -28,13 +28,15 @@ def test_the_room_is_taken_and_given_back(
     assert reserve.take()
 
 
+@pytest.mark.parametrize("call", ["posix_fallocate", "fsync"])
 def test_where_there_is_no_room_nothing_is_left_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    def full(_file: int) -> None:
+    def full(*_given: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    monkeypatch.setattr(os, call, full, raising=False)
     reserve = Reserve(tmp_path / "store.db")
     assert not reserve.take()
     assert not reserve.held
