@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from actors.actor import Key, Row, TableSpec
-from actors.stores.failures import DamagedStoreError, StoreError, UnusableStoreError
+from actors.stores.failures import DamagedStoreError, UnusableStoreError
 from actors.stores.sqlite.lock import Lock
 from actors.stores.sqlite.reserve import Reserve
 from actors.stores.sqlite.table import DEFINITIONS, SqliteTable
@@ -27,6 +27,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 STATEMENTS_KEPT = 512  # more than a server's tables and searches have, so each is parsed once
+LOG_LIMIT_BYTES = 16 << 20  # the log is cut back to this once it is copied; 4 MiB is usual
 BUSY_TIMEOUT_S = 5.0  # how long another program, the sqlite3 command say, may hold a write lock
 
 
@@ -45,24 +46,13 @@ class SqliteStore:
         self._allowed = True
         self._tables: dict[str, SqliteTable[Any]] = {}
         self._lock = Lock(self.path)
+        reserve = Reserve(self.path)
         try:
-            reserve = Reserve(self.path)
-            try:
-                self._connection = _opened(self.path, synchronous)
-            except sqlite3.Error as error:
-                if not (may_be_full(error) and reserve.release()):
-                    raise
-                self._connection = _opened(self.path, synchronous)
-            self._transaction = Transaction(self._connection, self.path, reserve)
-        except sqlite3.Error as error:
-            self._lock.release()
-            told = in_words(self.path, error)
-            if isinstance(told, DamagedStoreError):
-                raise told from error
-            raise UnusableStoreError(self.path, told.sentence) from error
-        except StoreError:
+            self._connection = _opened_with(reserve, self.path, synchronous)
+        except BaseException:
             self._lock.release()
             raise
+        self._transaction = Transaction(self._connection, self.path, reserve)
 
     @property
     def writable(self) -> bool:
@@ -114,6 +104,22 @@ class SqliteStore:
         self._lock.release()
 
 
+def _opened_with(reserve: Reserve, path: Path, synchronous: bool) -> sqlite3.Connection:
+    """Return a connection, opened with the reserve given back if need be. Raises StoreError."""
+    try:
+        try:
+            return _opened(path, synchronous)
+        except sqlite3.Error as error:
+            if not (may_be_full(error) and reserve.release()):
+                raise
+            return _opened(path, synchronous)
+    except sqlite3.Error as error:
+        told = in_words(path, error)
+        if isinstance(told, DamagedStoreError):
+            raise told from error
+        raise UnusableStoreError(path, told.sentence) from error
+
+
 def _opened(path: Path, synchronous: bool) -> sqlite3.Connection:
     """Return a connection to a sound database of the present version. Raises sqlite3.Error."""
     wal = path.with_name(f"{path.name}-wal")
@@ -149,6 +155,7 @@ def _set_up(connection: sqlite3.Connection, path: Path, synchronous: bool) -> No
         raise UnusableStoreError(path, "this file system can't hold it; use a local disk")
     connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
     connection.execute(f"PRAGMA fullfsync = {int(synchronous)}")  # macOS: to the medium
+    connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}")
     connection.execute("PRAGMA temp_store = MEMORY")  # a full /tmp fails no turn
 
 

@@ -156,7 +156,7 @@ class Transaction:
     def end_turn(self) -> None:
         """End the turn; what it wrote waits for the commit."""
         if self._saved and self._failed is None:
-            self._connection.execute("RELEASE turn")
+            self._close_savepoint("RELEASE turn")
         self._turn, self._saved = None, False
 
     def roll_back(self) -> None:
@@ -165,12 +165,19 @@ class Transaction:
         if self._failed is None and mark == 0:
             self._drop()
         elif self._failed is None and self._saved:
-            self._connection.execute("ROLLBACK TO turn")
-            self._connection.execute("RELEASE turn")
+            self._close_savepoint("ROLLBACK TO turn", "RELEASE turn")
         self._turn, self._saved = None, False
         self._forget(mark)
         if mark == 0:
             self._failed = None
+
+    def _close_savepoint(self, *statements: str) -> None:
+        """End the turn in SQLite too; a disk that fails at it is told at the commit."""
+        try:
+            for sql in statements:
+                self._connection.execute(sql)
+        except sqlite3.Error as error:
+            self._fail(error)
 
     def commit(self) -> None:
         """Make what was written durable. Raises StoreError, and then none of it ever was."""

@@ -91,6 +91,21 @@ def test_a_commit_is_flushed_as_it_was_promised(
         assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
+def test_the_log_is_cut_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOG_LIMIT_BYTES", 1 << 20)
+    log = tmp_path / "store.db-wal"
+    with closing(SqliteStore(tmp_path / "store.db", synchronous=False)) as store:
+        table = store.table(ITEMS)
+        for number in range(8):
+            table.put(str(number), item("left", number, "x" * 1_000_000))
+        store.commit()
+        assert log.stat().st_size > 8_000_000
+        for _ in range(2):
+            table.put("a", item("left", 1))
+            store.commit()
+        assert log.stat().st_size == 1 << 20
+
+
 # Versions
 
 

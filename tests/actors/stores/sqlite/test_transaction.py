@@ -255,6 +255,22 @@ def test_another_program_that_writes_is_waited_for_and_told(
     assert keys(store) == ["2", "before"]
 
 
+def test_a_turn_that_can_t_be_undone_takes_all_of_them_along(
+    store: SqliteStore, table: SqliteTable[Item]
+) -> None:
+    turn(store, "1")
+    store.begin_turn()
+    table.put("2", item("left", 2))
+    store._connection.execute("RELEASE turn")
+    store.roll_back()
+    with pytest.raises(StoreFailedError, match=r"SQLite refused \(.*no such savepoint"):
+        store.commit()
+    assert keys(store) == ["before"]
+    turn(store, "3")
+    store.commit()
+    assert keys(store) == ["3", "before"]
+
+
 def test_a_bug_of_ours_is_no_failure_of_the_disk(store: SqliteStore) -> None:
     with pytest.raises(sqlite3.ProgrammingError):
         store._transaction.write("DELETE FROM others WHERE key = ?", ())
