@@ -155,7 +155,7 @@ class SqliteTable(Generic[Row]):
         """Make the table if it is new, and build it anew if its indexes are others than before."""
         if self._ready:
             return
-        wanted = msgspec.json.encode(self._spec.indexes).decode()
+        wanted = msgspec.json.encode(dict(sorted(self._spec.indexes.items()))).decode()
         sql = f"SELECT name, indexes FROM {DEFINITIONS} WHERE name = ? COLLATE NOCASE"
         known = self._transaction.read(sql, (self._spec.name,))
         if known and known[0][0] != self._spec.name:
