@@ -93,7 +93,8 @@ class SqliteTable(Generic[Row]):
         try:
             return self._codec.decode(data)
         except ValueError as error:
-            sentence = f"the row {read_key(key)!r} of {self._spec.name} can't be read: {error}"
+            row = f"the row {read_key(key)!r} of {self._spec.name}"
+            sentence = f"{row} is of another version of the program, or damaged: {error}"
             raise UnreadableRowError(self._transaction.path, sentence) from error
 
     # Rows by index

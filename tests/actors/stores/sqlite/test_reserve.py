@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,12 +11,18 @@ import pytest
 from actors.stores.sqlite.reserve import RESERVE_BYTES, Reserve
 
 
-@pytest.mark.parametrize("allocating", [True, False])
+def unable(*_given: int) -> None:
+    raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+
+@pytest.mark.parametrize("way", ["set aside", "no such call", "not on this disk"])
 def test_the_room_is_taken_and_given_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allocating: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    if not allocating:
+    if way == "no such call":
         monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    elif way == "not on this disk":
+        monkeypatch.setattr(os, "posix_fallocate", unable, raising=False)
     reserve = Reserve(tmp_path / "store.db")
     place = tmp_path / "store.db.reserve"
     assert reserve.take()
@@ -40,6 +47,13 @@ def test_where_there_is_no_room_nothing_is_left_behind(
     reserve = Reserve(tmp_path / "store.db")
     assert not reserve.take()
     assert not reserve.held
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_of_the_room_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "posix_fallocate", unable, raising=False)
+    monkeypatch.setattr(os, "pwrite", lambda *_: RESERVE_BYTES - 1)
+    assert not Reserve(tmp_path / "store.db").take()
     assert list(tmp_path.iterdir()) == []
 
 
