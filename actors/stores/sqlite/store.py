@@ -16,7 +16,7 @@ from actors.stores.failures import DamagedStoreError, UnusableStoreError
 from actors.stores.sqlite.lock import Lock
 from actors.stores.sqlite.reserve import Reserve
 from actors.stores.sqlite.table import DEFINITIONS, SqliteTable
-from actors.stores.sqlite.transaction import Transaction, in_words, may_be_full
+from actors.stores.sqlite.transaction import SQLITE_ERRORS, Transaction, in_words, may_be_full
 
 APPLICATION_ID = 0x70756C6C  # "pull", in a file's header: `file` and SQLite show it
 
@@ -109,11 +109,11 @@ def _opened_with(reserve: Reserve, path: Path, synchronous: bool) -> sqlite3.Con
     try:
         try:
             return _opened(path, synchronous)
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             if not (may_be_full(error) and reserve.release()):
                 raise
             return _opened(path, synchronous)
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         told = in_words(path, error)
         if isinstance(told, DamagedStoreError):
             raise told from error

@@ -14,7 +14,7 @@ from typing import Any, Generic
 import msgspec
 
 from actors.actor import Key, Row, TableSpec
-from actors.stores.failures import StoreFailedError, UnreadableRowError
+from actors.stores.failures import StoreError, UnreadableRowError
 from actors.stores.sqlite.rows import RowCodec, Value, read_key, write_key, write_value
 from actors.stores.sqlite.transaction import Transaction
 
@@ -207,7 +207,7 @@ class SqliteTable(Generic[Row]):
             self._transaction.write(
                 f"INSERT INTO {_NEW} SELECT {', '.join(fields)} FROM {name}", tuple(self._fields)
             )
-        except StoreFailedError:
+        except StoreError:
             if unreadable:
                 raise unreadable[0] from None
             raise

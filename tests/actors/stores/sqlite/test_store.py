@@ -144,7 +144,7 @@ def test_a_step_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.M
     step = ("CREATE TABLE extra (a)", "CREATE TABLE items (a)")
     with monkeypatch.context() as patch:
         patch.setattr(module, "MIGRATIONS", (*module.MIGRATIONS, step))
-        with pytest.raises(UnusableStoreError, match="table items already exists"):
+        with pytest.raises(DamagedStoreError, match="table items already exists"):
             SqliteStore(path)
     assert count_of(path) == 200
     with closing(sqlite3.connect(path)) as other:

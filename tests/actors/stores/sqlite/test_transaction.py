@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from actors.actor import TableSpec
-from actors.stores.sqlite import SqliteStore, StoreFailedError
+from actors.stores.sqlite import DamagedStoreError, SqliteStore, StoreFailedError
 from actors.stores.sqlite.table import SqliteTable
 from bench.run import ROOT
 from tests.actors.stores.sqlite.opened import Disk
@@ -263,7 +263,7 @@ def test_a_turn_that_can_t_be_undone_takes_all_of_them_along(
     table.put("2", item("left", 2))
     store._connection.execute("RELEASE turn")
     store.roll_back()
-    with pytest.raises(StoreFailedError, match=r"SQLite refused \(.*no such savepoint"):
+    with pytest.raises(DamagedStoreError, match=r"changed by another program \(.*such savepoint"):
         store.commit()
     assert keys(store) == ["before"]
     turn(store, "3")
@@ -286,7 +286,7 @@ COMMITS = """
 import resource, sys
 from pathlib import Path
 from actors.actor import TableSpec
-from actors.stores.sqlite import SqliteStore, StoreFailedError
+from actors.stores.sqlite import DamagedStoreError, SqliteStore, StoreFailedError
 from tests.contracts.store import OTHERS, item
 
 HARD = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
