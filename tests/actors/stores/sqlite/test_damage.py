@@ -43,7 +43,7 @@ def everything(store: SqliteStore) -> list[Callable[[], Any]]:
         lambda: table.put("7", item("left", 1, "x" * 5_000)),
         lambda: table.delete("9"),
         store.commit,
-        lambda: [table.put(str(number), item("new", number)) for number in range(150)],
+        lambda: [table.insert_unique(f"new {n}", item("new", n)) for n in range(150)],
         store.commit,
         store.snapshot,
     ]
