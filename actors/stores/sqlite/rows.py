@@ -53,13 +53,17 @@ def _unescape(text: str) -> str:
 
 
 def write_value(value: Any) -> Value:
-    """Return an indexed field as SQLite compares it; TypeError for what has no such form."""
+    """Return an indexed field as SQLite compares it; TypeError for what has no place in an order.
+
+    NaN is one: SQLite takes it for None.
+    """
     if isinstance(value, Enum):
         value = value.value
-    if type(value) in _PLAIN or isinstance(value, str | int | float | bytes):
+    ordered = type(value) in _PLAIN or isinstance(value, str | int | float | bytes)
+    if ordered and value == value:  # noqa: PLR0124  what NaN alone is not
         return value  # type: ignore[no-any-return]  # one of these, as it was just seen to be
-    kind = type(value).__name__
-    raise TypeError(f"an indexed field holds a {kind}; it may be a text, a number, bytes or None")
+    held = f"a {type(value).__name__}" if not ordered else "NaN"
+    raise TypeError(f"an indexed field holds {held}; it may be a text, a number, bytes or None")
 
 
 class RowCodec(Generic[Row]):

@@ -95,7 +95,10 @@ class SqliteStore:
         self._transaction.roll_back()
 
     def commit(self) -> None:
-        """Make what was written durable. Raises StoreFailedError, and then none of it ever was."""
+        """Make what was written durable; it is also told what failed since the last commit.
+
+        Raises StoreFailedError, or DamagedStoreError, and then none of it ever was.
+        """
         self._transaction.commit()
 
     def close(self) -> None:

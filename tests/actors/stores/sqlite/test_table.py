@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -325,6 +326,8 @@ def test_what_can_t_be_an_indexed_value_is_refused(store: SqliteStore) -> None:
     with pytest.raises(TypeError, match="an indexed field holds a tuple; it may be a text"):
         table.put("a", Tagged(("x",)))
     assert table.count("tags") == 0
+    with pytest.raises(TypeError, match="an indexed field holds NaN; it may be a text"):
+        store.table(KINDS).put("a", Found(number=math.nan))
 
 
 # Names
