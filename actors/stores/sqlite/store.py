@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -128,8 +127,10 @@ def _opened(path: Path, synchronous: bool) -> sqlite3.Connection:
     wal = path.with_name(f"{path.name}-wal")
     if _holds_something(wal) and not _holds_something(path):  # SQLite would remove the log
         raise DamagedStoreError(path, f"the file is gone, but what was committed last is in {wal}")
-    with suppress(OSError):  # SQLite says what is wrong
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))  # its owner's alone
+    try:  # SQLite would be content to read, and would let others read too
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise UnusableStoreError(path, f"can't be written: {error.strerror}") from error
     connection = sqlite3.connect(
         path,
         timeout=BUSY_TIMEOUT_S,

@@ -88,7 +88,7 @@ class Transaction:
         self._turn: int | None = None  # where the turn begins in what was written
         self._saved = False  # whether the turn has written, and so has a savepoint
         self._failed: StoreError | None = None
-        self.writable = reserve.take()
+        self.writable = reserve.take() and self._can_write()
 
     # Reading and writing
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 import threading
@@ -173,8 +174,34 @@ def test_an_empty_file_is_a_new_store(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnusableStoreError, match="the file or its folder can't be opened"):
+    with pytest.raises(UnusableStoreError, match="can't be written: Is a directory"):
         SqliteStore(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_only_be_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    written(path)
+    path.chmod(0o400)
+    with pytest.raises(UnusableStoreError, match="can't be written: Permission denied"):
+        SqliteStore(path)
+
+
+def test_a_store_that_is_opened_while_it_can_t_be_written_is_not_writable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BUSY_TIMEOUT_S", 0)
+    path = tmp_path / "store.db"
+    written(path)
+    said = []
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with closing(SqliteStore(path)) as store:
+            said.append(store.writable)
+            other.execute("COMMIT")
+            store.commit()
+            said.append(store.writable)
+    assert said == [False, True]
 
 
 def zero_the_second_page(data: bytes) -> bytes:
