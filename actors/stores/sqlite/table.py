@@ -182,11 +182,10 @@ class SqliteTable(Generic[Row]):
             write(f"DROP TABLE {name}")
             write(f"ALTER TABLE {_NEW} RENAME TO {name}")
         for index in self._spec.indexes:
-            first, *others = self._columns(index)
-            fields = ", ".join([first, *others])
+            fields = self._columns(index)
             write(
-                f"CREATE INDEX {self._index_name(index)} ON {name} ({fields})"
-                f" WHERE {first} IS NOT NULL"
+                f"CREATE INDEX {self._index_name(index)} ON {name} ({', '.join(fields)})"
+                f" WHERE {fields[0]} IS NOT NULL"
             )
 
     def _fill(self, name: str) -> None:
