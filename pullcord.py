@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from actors.polls import PollPlan, parse_polls
     from actors.relay import Relay
     from actors.server import Server
+    from actors.stores.failures import (
+        DamagedStoreError,
+        StoreError,
+        StoreFailedError,
+        UnreadableRowError,
+        UnusableStoreError,
+    )
+    from actors.stores.sqlite import SqliteStore, set_aside
     from scenarios.checks import History, Violation
     from scenarios.contract import ContractError, check_actor
     from scenarios.problems import ScenarioError
@@ -43,6 +51,7 @@ __all__ = [
     "Context",
     "ContractError",
     "Counts",
+    "DamagedStoreError",
     "Duration",
     "Durations",
     "Engine",
@@ -60,12 +69,17 @@ __all__ = [
     "Session",
     "Size",
     "Sizes",
+    "SqliteStore",
     "Step",
     "Store",
+    "StoreError",
+    "StoreFailedError",
     "Stream",
     "Table",
     "TableSpec",
     "Unanswered",
+    "UnreadableRowError",
+    "UnusableStoreError",
     "Violation",
     "check_actor",
     "messages",
@@ -73,6 +87,7 @@ __all__ = [
     "parse_polls",
     "parse_size",
     "run",
+    "set_aside",
 ]
 
 # Where each name is found. Packages lie at the top in a checkout and under pullcord in the wheel.
@@ -96,6 +111,14 @@ _HOMES = {
     ("actors", "polls"): ("PollPlan", "parse_polls"),
     ("actors", "relay"): ("Relay",),
     ("actors", "server"): ("Server",),
+    ("actors", "stores", "failures"): (
+        "DamagedStoreError",
+        "StoreError",
+        "StoreFailedError",
+        "UnreadableRowError",
+        "UnusableStoreError",
+    ),
+    ("actors", "stores", "sqlite"): ("SqliteStore", "set_aside"),
     ("scenarios", "checks"): ("History", "Violation"),
     ("scenarios", "contract"): ("ContractError", "check_actor"),
     ("scenarios", "problems"): ("ScenarioError",),
@@ -132,5 +155,5 @@ def __dir__() -> list[str]:
     return [*__all__, "main"]
 
 
-def _module(package: str, module: str) -> Any:
-    return import_module(".".join(filter(None, (__package__, package, module))))
+def _module(*path: str) -> Any:
+    return import_module(".".join(filter(None, (__package__, *path))))

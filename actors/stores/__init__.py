@@ -4,4 +4,6 @@ Named tables of frozen rows: get, put, delete, insert_unique, scan and count by 
 claim. Nothing else, so that a dictionary, an embedded database and a server can all do it.
 A turn is a transaction: its writes commit together or never were.
 memory    dictionaries with an undo journal, for experiments and tests
+sqlite    one SQLite file, for deployment: what is committed survives a kill
+failures  what may go wrong with any of them, in words
 """
