@@ -32,7 +32,7 @@ Lose = Callable[[Envelope[Any], str], None]
 class _End:
     """One actor's end of the wire to another: what it has still to write."""
 
-    __slots__ = ("broken", "queue", "reader", "up", "waiting", "wire", "writing")
+    __slots__ = ("broken", "driver", "queue", "reader", "up", "waiting", "wire", "writing")
 
     def __init__(self) -> None:
         self.queue: deque[tuple[Envelope[Any], bytes]] = deque()
@@ -41,6 +41,7 @@ class _End:
         self.broken = False
         self.writing = False
         self.reader: trio.CancelScope | None = None
+        self.driver: trio.CancelScope | None = None  # of the connection that counts, the last
         self.wire: Wire | None = None
 
 
@@ -122,24 +123,31 @@ class Network:
         """Write and read one end of a wire until it breaks; BrokenLinkError or FrameError then.
 
         What it did not write is lost with it. At the end of a replication nothing is lost: it was
-        still under way.
+        still under way. A new wire between the same two ends the one before, whose break this end
+        may not have noticed yet.
         """
         end = self._ends.setdefault((me, peer), _End())  # a peer may have joined by itself
-        end.broken, end.wire = False, wire
-        end.up.set()
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, end, wire)
-                with trio.CancelScope() as end.reader:
-                    if not self._stopped:
-                        await self._read(me, peer, wire)
-                await trio.sleep_forever()  # it reads no more: what is queued is still written
-        except* (BrokenLinkError, FrameError) as errors:
-            reason = errors.exceptions[0]
-        end.broken, end.reader, end.wire = True, None, None
-        queue, end.queue = end.queue, deque()
-        for envelope, _ in queue:
-            self._lose(envelope, "disconnected")
+        reason: Exception = BrokenLinkError("it has connected anew")
+        former = end.driver
+        with trio.CancelScope() as driver:
+            end.broken, end.wire, end.driver = False, wire, driver
+            end.up.set()
+            if former is not None:
+                former.cancel()
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, end, wire)
+                    with trio.CancelScope() as end.reader:
+                        if not self._stopped:
+                            await self._read(me, peer, wire)
+                    await trio.sleep_forever()  # it reads no more: what is queued is still written
+            except* (BrokenLinkError, FrameError) as errors:
+                reason = errors.exceptions[0]
+        if end.driver is driver:
+            end.broken, end.reader, end.wire, end.driver = True, None, None, None
+            queue, end.queue = end.queue, deque()
+            for envelope, _ in queue:
+                self._lose(envelope, "disconnected")
         raise reason
 
     async def _write(self, end: _End, wire: Wire) -> None:

@@ -64,7 +64,10 @@ class DropRecord(Record, frozen=True, gc=False, tag="drop"):
 
 
 class FaultRecord(Record, frozen=True, gc=False, tag="fault"):
-    """A fault does something to an actor: `act` is kill, start, suspend or resume."""
+    """A fault does something to an actor: `act` is kill, start, suspend, resume or disconnect.
+
+    The actor that it disconnects is the one that dials again.
+    """
 
     fault: str
     act: str

@@ -23,9 +23,11 @@ from scenarios.problems import listed
 from scenarios.spec import Cast, LinkTable, Scenario
 from scenarios.stand_in import NEEDS_TCP
 from transports.codec import Codec
+from transports.faults.byte_fault import ByteWorking
 from transports.faults.fault import Fault, LinkFault, LinkWorking, Working, World
 from transports.memory import Link
 from transports.units import Duration, parse_duration
+from transports.wiring import Wiring
 
 if TYPE_CHECKING:
     from scenarios.judging import Judging
@@ -73,6 +75,7 @@ class CellRun:
             self.simulator.add(one.name, make_actor(one, places[one.name], folder), heard)
         self.faults = [_at_work(fault) for fault in scenario.faults]
         self._codec = Codec(self._messages()) if coded else None
+        self._wiring = self._wire()
         self.simulator.connect(self._link)
         agents = tuple(one.name for one in scenario.cast if one.kind == "agent")
         self.metrics: dict[str, Metric] = {
@@ -95,6 +98,21 @@ class CellRun:
         contexts = self.simulator.contexts.values()
         kinds = {kind for context in contexts for kind in context.actor.handlers}
         return [kind for kind in kinds if issubclass(kind, Message)]
+
+    def _wire(self) -> Wiring | None:
+        """Return the connections that byte faults act on, None if the scenario has no such fault.
+
+        They act on sockets where there are some.
+        """
+        faults = [fault for fault in self.faults if isinstance(fault, ByteWorking)]
+        if not faults:
+            return None
+        from actors.host import HostedWorld  # noqa: PLC0415  it needs trio, which few runs do
+
+        wiring = Wiring(cast(World, self.simulator), faults)
+        if isinstance(self.simulator, HostedWorld):
+            self.simulator.interpose(wiring)
+        return wiring
 
     def _link(self, source: str, target: str) -> Link | None:
         """Return the imperfect way between two actors, None if the scenario says nothing of it."""
@@ -144,6 +162,8 @@ class CellRun:
         return Judging(self, checks) if checks else None
 
     def _start_faults(self) -> None:
+        if self._wiring is not None:
+            self._wiring.reset()
         for fault in self.faults:
             fault.start(self.simulator.stream(f"fault/{fault.name}"))
 

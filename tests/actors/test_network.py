@@ -213,6 +213,27 @@ async def test_a_broken_wire_loses_what_it_did_not_write_until_it_is_up_again(
     assert len(rig.lost) == 3
 
 
+async def test_a_new_wire_ends_the_one_whose_break_was_not_noticed(nursery: trio.Nursery) -> None:
+    rig = Rig()
+    await rig.network.open(nursery, ["a", "b"])
+    rig.send(1)
+    old = rig.transport.connect("a", "b")
+    await trio.testing.wait_all_tasks_blocked()
+    rig.send(2)
+    new = rig.transport.connect("a", "b")
+    await trio.testing.wait_all_tasks_blocked()
+    assert rig.transport.reasons == ["it has connected anew"]
+    rig.send(3)
+    assert [await new.taken.receive() for _ in range(2)] == [
+        frame(number, "a", "b") for number in (2, 3)
+    ]
+    old.cut()
+    await trio.testing.wait_all_tasks_blocked()
+    rig.send(4)
+    assert await new.taken.receive() == frame(4, "a", "b"), "the old one's end broke nothing"
+    assert rig.lost == []
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [

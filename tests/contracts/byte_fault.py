@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from actors.config import decode_hook
 from actors.streams import HashedStream
-from transports.faults.byte_fault import ByteFault, End, Pause, Piece, Site, Stage, Step
-from transports.flow import through
+from transports.faults.byte_fault import ByteFault, End, Pause, Piece, Site, Stage, Step, through
 
 KEY = b"k" * 32
 # Each kind's class runs the same test, which hypothesis takes for a slip.

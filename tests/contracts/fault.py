@@ -61,6 +61,10 @@ class FakeWorld:
         assert fault, "a fault says who it is"
         self._did("resume", name)
 
+    def tell(self, name: str, fault: str, act: str) -> None:
+        assert fault, "a fault says who it is"
+        self._did(act, name)
+
     def set_writable(self, name: str, writable: bool) -> None:
         self._did("writable" if writable else "full", name)
 

@@ -238,6 +238,38 @@ def test_one_flag_takes_a_file_with_faults_from_the_simulator_to_sockets(tmp_pat
     assert again(memory.plan).endswith("--driver trio")
 
 
+BROKEN = """schema = 1
+name = "broken"
+profile = "recommended"
+[run]
+converge = "5m"
+until = ["done", "6m"]
+[engine]
+duration = "20s"
+[[fault]]
+kind = "reset"
+from = "relay"
+at = "10s"
+for = "20s"
+[[fault]]
+kind = "corrupt"
+share = 0.05
+on = "run.started"
+for = "10s"
+"""
+
+
+@pytest.mark.parametrize("transport", ["tcp", "unix"])
+def test_byte_faults_act_on_the_sockets_between_actors(tmp_path: Path, transport: Any) -> None:
+    path = tmp_path / "faulty.toml"
+    path.write_text(BROKEN)
+    options: dict[str, Any] = {"driver": "trio", "transport": transport, "speed": 300.0, "jobs": 1}
+    one = run(path, **options).scenarios[0]
+    assert all(sum(one.cells[0].fired(name)) for name in ("reset-1", "corrupt-2"))
+    assert one.troubles == []
+    assert one.found == []
+
+
 def test_unix_sockets_leave_no_folder_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,8 @@ class BlackHole(ByteFault, frozen=True, kw_only=True, tag_field="kind", tag="bla
 class Swallowing(Stage):
     """A `BlackHole` at work; it fires on each chunk that it swallows, and on its close."""
 
+    silences = True
+
     def __init__(self, site: Site, close: Duration | None) -> None:
         super().__init__(site)
         self.due_us = None if close is None else site.now_us() + close

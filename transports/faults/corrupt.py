@@ -24,6 +24,11 @@ class Corrupt(ByteFault, frozen=True, kw_only=True, tag_field="kind", tag="corru
 
     share: Annotated[Share, "how likely a byte has a bit flipped, 1e-9 to 1"] = 0.001
 
+    @property
+    def probabilistic(self) -> bool:
+        """Whether chance decides if it fires."""
+        return self.share < 1 or super().probabilistic
+
     def stage(self, site: Site) -> Stage:
         """Return what acts on one direction of one connection."""
         return Corrupting(site, self.share)

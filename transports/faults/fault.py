@@ -49,6 +49,9 @@ class World(Protocol):
     def resume(self, name: str, fault: str) -> None:
         """Let it go on: first with what has waited."""
 
+    def tell(self, name: str, fault: str, act: str) -> None:
+        """Record that a fault does something to an actor."""
+
     def set_writable(self, name: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""
 
@@ -66,6 +69,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     in_flight: ClassVar[str] = ""  # what it does to messages that are under way when it begins
     needs_world: ClassVar[bool] = False  # whether turns may fail and actors may die in its world
     sim_only: ClassVar[bool] = False  # whether only the simulator can do it
+    in_memory: ClassVar[str] = "yes"  # what it means in the simulator, and on trio in memory
+    over_sockets: ClassVar[str] = "the same"  # what it means over TCP and UNIX sockets
 
     name: Annotated[str, "its name in results; without it the kind and a number"] = ""
     at: Annotated[Duration | None, "when it begins; without it at the start"] = None
@@ -80,6 +85,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def probabilistic(self) -> bool:
         """Whether chance decides if it fires."""
         return self.probability is not None and 0.0 < self.probability < 1.0
+
+    @property
+    def needs_sockets(self) -> bool:
+        """Whether it does something over sockets alone."""
+        return False
 
     def acts_on(self, source: str, target: str) -> bool:
         """Return whether it stands on the link from `source` to `target`."""
