@@ -20,7 +20,9 @@ DOWN = "down"  # what loses a message to an actor that is down
 class Carrier(Protocol):
     """What a link needs of its host."""
 
-    now_us: int
+    @property
+    def now_us(self) -> int:
+        """What time it is, in microseconds."""
 
     def deliver_now(self, envelope: Envelope[Any]) -> None:
         """Put the message behind those that are due at this instant."""
@@ -56,6 +58,11 @@ class Link:
         self._latency_us = latency_us
         self._judges = tuple(judges)
         self._last_due_us = -1  # of those that did not arrive at once
+
+    def over(self, carrier: Carrier) -> Link:
+        """Deliver through a connection in the place of the host itself; return the link."""
+        self._carrier = carrier
+        return self
 
     def reset(self) -> None:
         """Forget what is under way, for the next replication."""

@@ -43,6 +43,11 @@ class Wiring:
         self._opened.clear()
         self._fired.clear()
 
+    @property
+    def connections(self) -> tuple[Ends, ...]:
+        """Those that are open, the oldest first."""
+        return tuple(self._open)
+
     def concerns(self, client: str, server: str) -> bool:
         """Whether a fault may ever act between two actors."""
         return any(fault.directions(client, server) for fault in self._faults)

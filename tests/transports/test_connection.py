@@ -487,17 +487,3 @@ def certificate(code: int) -> ssl.SSLCertVerificationError:
 )
 def test_a_lost_connection_is_told_in_words(error: Exception, text: str) -> None:
     assert what_broke(error) == text
-
-
-def test_a_fast_world_s_times_are_shorter_but_no_machine_has_to_answer_within_a_blink() -> None:
-    usual = Timings()
-    assert usual.at_speed(1.0) == usual
-    assert usual.at_speed(0.5).silence_s == 70
-    fast = usual.at_speed(20.0)
-    assert (fast.retry_first_s, fast.retry_limit_s) == (0.025, 1.5)
-    assert (fast.silence_s, fast.heartbeat_s) == (1.75, 0.5)
-    assert (fast.handshake_s, fast.connect_s, fast.frame_s) == (1.0, 1.0, 3.0)
-    faster = usual.at_speed(1_000.0)
-    assert faster.silence_s == faster.frame_s == 1.0
-    assert faster.heartbeat_s == pytest.approx(10 / 35)
-    assert Timings(silence_s=0.1, heartbeat_s=0.02).at_speed(10.0).silence_s == 0.1

@@ -12,6 +12,7 @@ from trio.testing import MockClock
 
 from tests.contracts.fault import Chance
 from tests.transports.serving import LOCAL, is_reset, service
+from transports.connection import Timings
 from transports.detour import Detour, WorldTime
 from transports.faults.byte_fault import ByteFault
 from transports.faults.reset import Reset
@@ -127,7 +128,7 @@ async def test_whom_it_can_t_reach_is_a_reset_to_the_dialler_and_ends_nobody_els
                 assert await is_reset(client)
                 await client.aclose()
             nursery.cancel_scope.cancel()
-    assert rig.wiring._open == {}, "and nothing is kept"
+    assert rig.wiring.connections == (), "and nothing is kept"
 
 
 @pytest.mark.parametrize("speed", [0.5, 20.0])
@@ -140,3 +141,17 @@ async def test_the_world_s_time_is_trio_s_by_its_speed(
     assert rig.time.deadline(round(6 * speed * 1e6)) == pytest.approx(
         autojump_clock.current_time() + 2
     )
+
+
+def test_a_fast_world_s_times_are_shorter_but_no_machine_has_to_answer_within_a_blink() -> None:
+    usual = Timings()
+    assert usual.at_speed(1.0) == usual
+    assert usual.at_speed(0.5).silence_s == 70
+    fast = usual.at_speed(20.0)
+    assert (fast.retry_first_s, fast.retry_limit_s) == (0.025, 1.5)
+    assert (fast.silence_s, fast.heartbeat_s) == (1.75, 0.5)
+    assert (fast.handshake_s, fast.connect_s, fast.frame_s) == (1.0, 1.0, 3.0)
+    faster = usual.at_speed(1_000.0)
+    assert faster.silence_s == faster.frame_s == 1.0
+    assert faster.heartbeat_s == pytest.approx(10 / 35)
+    assert Timings(silence_s=0.1, heartbeat_s=0.02).at_speed(10.0).silence_s == 0.1

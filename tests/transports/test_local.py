@@ -202,7 +202,7 @@ async def test_whom_a_byte_fault_names_is_joined_through_it_and_the_others_direc
         other, _ = await joined.wire("c", "a")
         await near.send(b"through it")
         assert await far.receive() == b"through it"
-        assert [ends[:2] for ends in wiring._open] == [("b", "a")]
+        assert [ends[:2] for ends in wiring.connections] == [("b", "a")]
         world.begin()
         for end in (near, far):
             with pytest.raises(BrokenLinkError):
@@ -216,4 +216,4 @@ async def test_whom_a_byte_fault_names_is_joined_through_it_and_the_others_direc
         await other.send(b"all the time")
         (there, _) = await joined.wire("a", "c")
         assert await there.receive() == b"all the time"
-    assert wiring._open == {}, "nothing is left open"
+    assert wiring.connections == (), "nothing is left open"

@@ -122,9 +122,6 @@ class ByteFault(Fault, frozen=True, kw_only=True):
     come.
     """
 
-    in_memory: ClassVar[str] = "refused: exit 2"
-    over_sockets: ClassVar[str] = "on the bytes of each connection"
-
     source: Annotated[str, "the end that sends, a glob of the ends' names"] = msgspec.field(
         name="from", default="*"
     )
@@ -140,11 +137,6 @@ class ByteFault(Fault, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse two rules of which connections."""
         one_rule(self.nth, self.every, self.probability)
-
-    @property
-    def needs_sockets(self) -> bool:
-        """Whether it does something over sockets alone: bytes are cut into pieces there."""
-        return True
 
     def acts_on(self, source: str, target: str) -> bool:
         """Return whether it stands on what `source` sends to `target`."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contracts.byte_fault import ByteFaultContract, chunk_lists, joined
+from tests.contracts.byte_fault import ScenarioByteFaultContract, chunk_lists, joined
 from transports.faults.corrupt import Corrupt
 
 
-class TestCorrupt(ByteFaultContract):
+class TestCorrupt(ScenarioByteFaultContract):
     """The suite, and the flips."""
 
     kind = Corrupt
+    acting: ClassVar[dict[str, Any]] = {"share": 0.02}
+    faithful = False
     keeps = False
 
     @given(chunks=chunk_lists, share=st.sampled_from([0.01, 0.3, 1.0]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.contracts.byte_fault import ByteFaultContract, joined
+from tests.contracts.byte_fault import ScenarioByteFaultContract, joined
 from transports.faults.byte_fault import End
 from transports.faults.half_close import HalfClose
 
 
-class TestHalfClose(ByteFaultContract):
+class TestHalfClose(ScenarioByteFaultContract):
     """The suite, and the end of one direction."""
 
     kind = HalfClose

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.contracts.byte_fault import ByteFaultContract, joined
+from tests.contracts.byte_fault import ScenarioByteFaultContract, joined
 from transports.faults.byte_fault import End
 from transports.faults.reset import Reset
 
 
-class TestReset(ByteFaultContract):
+class TestReset(ScenarioByteFaultContract):
     """The suite, and the RST."""
 
     kind = Reset
