@@ -97,9 +97,12 @@ def test_each_holds_with_other_chance(name: str) -> None:
 # What stops the harm: without it the scenario fails.
 CURES: list[tuple[str, dict[str, Any]]] = [
     ("agent_dies", {"server.use": f"{UNSAFE}:NoKeys"}),
+    ("bad_middlebox", {"relay.outbox": False}),
     ("both_restart", {"relay.use": f"{UNSAFE}:NoJournal"}),
+    ("captive_portal", {"relay.outbox": False}),
     ("crashing_commits", {"relay.use": f"{UNSAFE}:NoJournal"}),
     ("cut_cancel", {"relay.control": "10m"}),
+    ("flaky_router", {"relay.outbox": False}),
     ("full_disk", {"engine.report": "20m"}),
     ("given_up_asleep", {"server.use": f"{UNSAFE}:NoFinality"}),
     ("held_traffic", {"server.use": f"{UNSAFE}:NoKeys"}),

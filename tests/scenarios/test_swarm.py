@@ -9,8 +9,9 @@ import pytest
 
 from scenarios.explore import with_plan
 from scenarios.spec import FAULTS
-from scenarios.swarm import HEAL_S, plan_of
+from scenarios.swarm import BREAKING, HEAL_S, plan_of
 from tests.scenarios.loading import load
+from transports.faults.byte_fault import ByteFault
 from transports.faults.fault import LinkFault
 
 KINDS = {"server": "server", "relay": "relay", "engine": "engine", "agent": "agent"}
@@ -27,9 +28,20 @@ def test_plans_have_every_kind_of_fault_and_leave_every_kind_out() -> None:
     seen = Counter(kind for plan in PLANS for kind in {table["kind"] for table in plan})
     assert set(seen) == set(FAULTS)
     for kind, count in seen.items():
-        assert 30 < count < 250, kind
+        rare = issubclass(FAULTS[kind], ByteFault)
+        assert (12 < count < 60) if rare else (30 < count < 250), kind
     assert all(PLANS)
     assert len({table["name"] for table in PLANS[0]}) == len(PLANS[0])
+
+
+def test_each_fifth_plan_breaks_connections_too() -> None:
+    broken = [
+        number
+        for number, plan in enumerate(PLANS)
+        if any(issubclass(FAULTS[table["kind"]], ByteFault) for table in plan)
+    ]
+    assert all(number % BREAKING == BREAKING - 1 for number in broken)
+    assert len(broken) > 50
 
 
 @pytest.mark.parametrize("number", range(40))
