@@ -164,12 +164,20 @@ class TcpTransport:
 
     async def _detour_to(self, me: str, name: str) -> Callable[[], Awaitable[ByteStream]]:
         """Return what connects to an actor through the byte faults."""
+        return partial(connect_tcp, LOOPBACK, await self._open_detour(me, name))
+
+    def _is_faulty(self, me: str, name: str) -> bool:
+        """Whether a byte fault may act when one dials the other."""
+        return self._wiring is not None and self._wiring.concerns(me, name)
+
+    async def _open_detour(self, me: str, name: str) -> int:
+        """Return the port on which an actor is reached through the byte faults."""
         (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
-        port = listener.socket.getsockname()[1]
+        port: int = listener.socket.getsockname()[1]
         self._serve_detour(
             me, name, listener, partial(trio.open_tcp_stream, LOOPBACK, self._ports[name])
         )
-        return partial(connect_tcp, LOOPBACK, port)
+        return port
 
     def _serve_detour(
         self, me: str, name: str, listener: trio.SocketListener, connect: Connect
@@ -205,9 +213,9 @@ class TcpTransport:
         async def handle(connection: Connection) -> None:
             await self._handle(me, peer, connection)
 
-        faulty = self._wiring is not None and self._wiring.concerns(me, peer)
+        detour = self._is_faulty(me, peer)
         await stay_connected(
-            await self._detour_to(me, peer) if faulty else self._way_to(peer),
+            await self._detour_to(me, peer) if detour else self._way_to(peer),
             Hello(name=me, boot=self._boot, token=self._token),
             handle=handle,
             log=partial(self._log, actor=me),
