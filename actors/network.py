@@ -18,11 +18,12 @@ from actors.errors import ActorFailedError, SimulationError
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
 from transports.envelope import Envelope
-from transports.local import Transport, Wire
+from transports.local import TcpTransport, Transport, Wire
 from transports.wire import WireCodec
 
 QUEUE_LIMIT = 256  # messages that wait to be written to one wire, as many as a mailbox holds
 JOIN_LIMIT_S = 10.0  # real time; on one machine a greeting takes milliseconds
+DISCONNECTED = "disconnected"  # what loses a message to whom there is no connection
 EAGER_LIMIT = 200  # pairs: two sockets each must stay well below the usual 1,024 of a process
 
 Arrive = Callable[[str, Envelope[Any]], Awaitable[None]]
@@ -32,12 +33,15 @@ Lose = Callable[[Envelope[Any], str], None]
 class _End:
     """One actor's end of the wire to another: what it has still to write."""
 
-    __slots__ = ("broken", "driver", "queue", "reader", "up", "waiting", "wire", "writing")
+    __slots__ = (
+        "broken", "driver", "queue", "reader", "sent", "up", "waiting", "wire", "writing",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.queue: deque[tuple[Envelope[Any], bytes]] = deque()
         self.waiting = trio.lowlevel.ParkingLot()
         self.up = trio.Event()  # set by the first greeting
+        self.sent: deque[Envelope[Any]] | None = None  # under way, where a fault may lose them
         self.broken = False
         self.writing = False
         self.reader: trio.CancelScope | None = None
@@ -79,6 +83,8 @@ class Network:
     def _join(self, one: str, other: str) -> tuple[_End, _End]:
         near = self._ends[one, other] = _End()
         far = self._ends[other, one] = _End()
+        if isinstance(self._transport, TcpTransport) and self._transport.is_faulty(one, other):
+            near.sent, far.sent = deque(), deque()
         self._transport.join(one, other)
         return near, far
 
@@ -97,13 +103,15 @@ class Network:
         if end is None:
             end, _ = self._join(envelope.source, envelope.target)
         if end.broken:
-            self._lose(envelope, "disconnected")
+            self._lose(envelope, DISCONNECTED)
         elif len(end.queue) >= QUEUE_LIMIT:
             self._lose(envelope, "queue full")
         else:
             if end.queue or end.writing or end.wire is None or not end.wire.send_nowait(frame):
                 end.queue.append((envelope, frame))
                 end.waiting.unpark()
+            elif end.sent is not None:
+                end.sent.append(envelope)
             return True
         return False
 
@@ -147,8 +155,28 @@ class Network:
             end.broken, end.reader, end.wire, end.driver = True, None, None, None
             queue, end.queue = end.queue, deque()
             for envelope, _ in queue:
-                self._lose(envelope, "disconnected")
+                self._lose(envelope, DISCONNECTED)
+            other = self._ends.get((peer, me))
+            if other is not None and other.broken:
+                self._lose_sent(me, peer)
+                self._lose_sent(peer, me)
         raise reason
+
+    def _lose_sent(self, source: str, target: str, up_to: int | None = None) -> None:
+        """Record what was under way as lost: all, or what was sent before the message `up_to`.
+
+        That one has arrived. If it is not known, its number has changed on the way.
+        """
+        sent = self._ends[source, target].sent
+        if not sent or (up_to is not None and all(one.id != up_to for one in sent)):
+            return
+        assert isinstance(self._transport, TcpTransport), "no other one has faults"
+        fault = self._transport.culprit(source, target) or DISCONNECTED
+        while sent:
+            envelope = sent.popleft()
+            if envelope.id == up_to:
+                return
+            self._lose(envelope, fault)
 
     async def _write(self, end: _End, wire: Wire) -> None:
         try:
@@ -156,7 +184,10 @@ class Network:
                 while not end.queue:
                     await end.waiting.park()
                 end.writing = True
-                await wire.send(end.queue.popleft()[1])
+                envelope, frame = end.queue.popleft()
+                if end.sent is not None:
+                    end.sent.append(envelope)
+                await wire.send(frame)
                 end.writing = False
         finally:
             end.writing = False
@@ -167,4 +198,7 @@ class Network:
             envelope = self._codec.decode(await wire.receive(), peer)
             if envelope.target != me:
                 raise FrameError(f"a message to {envelope.target}, but this is {me}")
+            sender = self._ends.get((peer, me))
+            if sender is not None and sender.sent:
+                self._lose_sent(peer, me, envelope.id)
             await self._arrive(me, envelope)

@@ -232,7 +232,7 @@ class ProgramTransport(TcpTransport):
         await super().open(nursery, names, self._receive)
         self._doors = dict.fromkeys(self.launches, self._ports[self.server])
         for name in self.launches:
-            if self._is_faulty(name, self.server):
+            if self.is_faulty(name, self.server):
                 self._doors[name] = await self._open_detour(name, self.server)
         self.running = {
             name: Program(launch, self._guests[name], self._say)

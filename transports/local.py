@@ -166,9 +166,13 @@ class TcpTransport:
         """Return what connects to an actor through the byte faults."""
         return partial(connect_tcp, LOOPBACK, await self._open_detour(me, name))
 
-    def _is_faulty(self, me: str, name: str) -> bool:
-        """Whether a byte fault may act when one dials the other."""
-        return self._wiring is not None and self._wiring.concerns(me, name)
+    def is_faulty(self, one: str, other: str) -> bool:
+        """Whether a byte fault may ever act between two actors."""
+        return self._wiring is not None and self._wiring.concerns(one, other)
+
+    def culprit(self, one: str, other: str) -> str | None:
+        """Return the fault that was the last to do something between them, if any was."""
+        return None if self._wiring is None else self._wiring.culprit(one, other)
 
     async def _open_detour(self, me: str, name: str) -> int:
         """Return the port on which an actor is reached through the byte faults."""
@@ -213,7 +217,7 @@ class TcpTransport:
         async def handle(connection: Connection) -> None:
             await self._handle(me, peer, connection)
 
-        detour = self._is_faulty(me, peer)
+        detour = self.is_faulty(me, peer)
         await stay_connected(
             await self._detour_to(me, peer) if detour else self._way_to(peer),
             Hello(name=me, boot=self._boot, token=self._token),

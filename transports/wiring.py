@@ -30,18 +30,20 @@ class Wiring:
         self._open: dict[Ends, Carried] = {}
         self._opened: dict[tuple[str, str], int] = {}
         self._fired: dict[Ends, str] = {}  # which fault was the last to do something
+        self._culprits: dict[tuple[str, str], str] = {}  # likewise, of all connections of two
         for fault in faults:
             fault.begun, fault.healed = self._begin, self._put_in_place
             fault.fires = partial(self._note, fault.name)
 
     def _note(self, fault: str, ends: Ends) -> None:
-        self._fired[ends] = fault
+        self._fired[ends] = self._culprits[ends[:2]] = fault
 
     def reset(self) -> None:
         """Forget every connection, before a replication."""
         self._open.clear()
         self._opened.clear()
         self._fired.clear()
+        self._culprits.clear()
 
     @property
     def connections(self) -> tuple[Ends, ...]:
@@ -63,6 +65,10 @@ class Wiring:
                 fault.meet(ends)
         self._put_in_place([ends])
         return ends
+
+    def culprit(self, one: str, other: str) -> str | None:
+        """Return the fault that was the last to do something between two actors, if any was."""
+        return self._culprits.get((one, other)) or self._culprits.get((other, one))
 
     def blamed(self, ends: Ends) -> str | None:
         """Return the fault that was the last to do something to an open connection, if any was."""

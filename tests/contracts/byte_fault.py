@@ -217,6 +217,9 @@ class ScenarioByteFaultContract(ByteFaultContract):
         assert said[-1] >= LAST
         back = [int(text) for text in talk.came_back if text.isdecimal()]
         if self.faithful:
+            drops = [record[5] for record in losses if record[1] == "drop"]
+            lost = [int(drop.body.text) for drop in drops if drop.target == "a"]
+            assert sorted(said + lost) == list(range(1, said[-1] + 1)), "each is told once"
             assert said == sorted(set(said))
             assert back == sorted(set(back))
             assert set(back) <= set(said)
