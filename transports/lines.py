@@ -10,7 +10,7 @@ greeting; heartbeats are not sent.
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import insort
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -83,8 +83,7 @@ class Way:
     def __init__(self, source: str, target: str) -> None:
         self.source = source
         self.target = target
-        self.flying: deque[Flying] = deque()
-        self.last_us = 0  # when the last of those arrives: nothing is overtaken
+        self.flying: list[Flying] = []  # the next to arrive first
         self.clear()
 
     def clear(self) -> None:
@@ -93,9 +92,24 @@ class Way:
         self.buffer = FrameBuffer()
         self.absorbed: list[Envelope[Any]] = []  # whose bytes lie in the buffer
         self.taken = 0  # frames from the buffer
-        self.busy_us = 0  # until when stages are at work on what was sent
         self.silent_us: int | None = None  # since when nothing can arrive
         self.ended = False  # whether what is sent from now on is lost
+
+    def put(self, one: Flying) -> None:
+        """Let it be under way.
+
+        Its link has said what may pass what: it passes nothing that was to arrive before it, though
+        stages hold that up.
+        """
+        before = [other.due_us for other in self.flying if other.unheld_us <= one.unheld_us]
+        one.due_us = max([one.due_us, *before])
+        insort(self.flying, one, key=_due_us)
+
+    def hurry(self, now_us: int) -> None:
+        """Let all arrive as if no stage had ever held it up, but not in the past."""
+        for one in self.flying:
+            one.due_us = max(now_us, one.unheld_us)
+        self.flying.sort(key=_due_us)
 
     def lose_all(self) -> list[Envelope[Any]]:
         """Return the messages that are under way, which now aren't."""
@@ -109,6 +123,10 @@ class Way:
         if len(self.flying) < QUEUE_LIMIT:
             return False
         return sum(one.due_us > one.unheld_us for one in self.flying) >= QUEUE_LIMIT
+
+
+def _due_us(one: Flying) -> int:
+    return one.due_us
 
 
 class Side:
@@ -172,7 +190,6 @@ class Line:
         for way in self._ways.values():
             way.flying.clear()
             way.clear()
-            way.last_us = 0
 
     def side(self, source: str) -> Side:
         """Return the end that `source` sends from."""
@@ -205,7 +222,7 @@ class Line:
     def _pass(self, way: Way, frame: bytes) -> Passed:
         """Take a frame through the stages, behind those that they are still at work on."""
         at_us = self._host.now_us
-        clock = [max(at_us, way.busy_us)]
+        clock = [at_us]
         data, first_us, end = b"", -1, None
         for _, step in through(way.stages, frame, at_us, lambda: clock[0]):
             if isinstance(step, Piece):
@@ -216,7 +233,6 @@ class Line:
             else:
                 end = step
                 break
-        way.busy_us = clock[0]
         return Passed(data, max(first_us, at_us), clock[0], end)
 
     def _read(
@@ -256,21 +272,20 @@ class Line:
     def _fly(
         self, way: Way, envelope: Envelope[Any] | None, due_us: int, unheld_us: int, begun_us: int
     ) -> None:
-        way.last_us = due_us = max(due_us, way.last_us)
         one = Flying(envelope, due_us, unheld_us)
-        if due_us <= self._host.now_us and not way.flying:
-            self._land(one)
+        way.put(one)
+        if one.due_us <= self._host.now_us:
+            self._arrive(way)
             return
-        way.flying.append(one)
         late_us = begun_us + round(self._timings.frame_s * 1e6)
-        if late_us < due_us:
+        if late_us < one.due_us:
             self._at(late_us, partial(self._give_up_slow, self._number, way, one))
-        self._at(due_us, partial(self._arrive, way))
+        self._at(one.due_us, partial(self._arrive, way))
 
     def _arrive(self, way: Way) -> None:
         """Deliver what is due."""
         while way.flying and way.flying[0].due_us <= self._host.now_us:
-            self._land(way.flying.popleft())
+            self._land(way.flying.pop(0))
 
     def _land(self, one: Flying) -> None:
         if one.envelope is None:
@@ -279,12 +294,10 @@ class Line:
             self._host.deliver_now(one.envelope)
 
     def _hurry(self, way: Way) -> None:
-        """Let what stages have held up, which are gone now, arrive as if they had never been."""
-        due_us = self._host.now_us
+        """Let what stages have held up, which are gone now, go on at once."""
+        way.hurry(self._host.now_us)
         for one in way.flying:
-            due_us = one.due_us = max(due_us, one.unheld_us)
-            self._at(due_us, partial(self._arrive, way))
-        way.last_us, way.busy_us = due_us, 0
+            self._at(one.due_us, partial(self._arrive, way))
 
     def _at(self, due_us: int, action: Any) -> None:
         self._host.at(due_us, action)
@@ -360,7 +373,7 @@ class Line:
         self._ends = self._up_us = None
         for way in self._ways.values():
             if way is keeps:
-                way.flying = deque(one for one in way.flying if one.envelope is not None)
+                way.flying = [one for one in way.flying if one.envelope is not None]
             lost = ([] if way is keeps else way.lose_all()) + way.absorbed
             way.clear()
             for envelope in lost:

@@ -12,13 +12,15 @@ from actors.errors import ActorFailedError, SimulationError
 from actors.mailbox import Mailbox
 from actors.network import JOIN_LIMIT_S, QUEUE_LIMIT, Network
 from actors.world import TrioWorld
-from tests.actors.harness import Trace
+from tests.actors.harness import S, Trace
 from tests.actors.hosts import Hosted, by_actor
-from tests.actors.puppets import Say, say
+from tests.actors.puppets import Say, World, say
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
 from transports.envelope import Envelope
-from transports.local import Handle
+from transports.faults.black_hole import BlackHole
+from transports.local import Handle, TcpTransport
+from transports.units import Duration
 from transports.wire import WireCodec
 
 CODEC = WireCodec([Say])
@@ -355,6 +357,26 @@ def test_a_message_to_oneself_is_lost_if_the_mailbox_is_full() -> None:
         ("mailbox full", "2"),
         ("mailbox full", "3"),
     ]
+
+
+def test_what_a_broken_connection_took_is_told_when_both_ends_know() -> None:
+    hole = BlackHole(name="hole", source="b", lasts=Duration(10 * S), close=Duration(3 * S))
+
+    def over_tcp(seed: int, cell: str) -> TrioWorld:
+        return TrioWorld(seed, cell, transport=TcpTransport(), clock=None, speed=200)
+
+    world = World(
+        host=over_tcp,
+        faults=[hole],
+        until_us=8 * S,
+        a={},
+        b={"start": lambda c: c.set_timer("t", S), "timer": lambda c, _: say("a", "x")(c)},
+    )
+    trace = Trace()
+    assert by_actor(world.run(0, trace), "a") == []
+    (drop,) = (record for record in trace.records if record[1] == "drop")
+    assert (drop[3], drop[4]) == ("a", "hole")
+    assert drop[2] < 7 * S
 
 
 def test_nothing_that_is_under_way_at_the_end_is_told_as_lost() -> None:

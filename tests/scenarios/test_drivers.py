@@ -321,6 +321,17 @@ def test_what_only_the_simulator_can_do_is_refused_elsewhere(tmp_path: Path) -> 
         run(path, driver="trio", jobs=1)
 
 
+@pytest.mark.parametrize("driver", ["sim", "trio"])
+def test_what_only_sockets_can_do_is_refused_in_memory(tmp_path: Path, driver: Any) -> None:
+    path = tmp_path / "faulty.toml"
+    slices = '[[fault]]\nkind = "slice"\nsize = "5B"\n'
+    path.write_text(FAULTY + slices)
+    with pytest.raises(ScenarioError, match="slice-2 does nothing to a message that arrives whole"):
+        run(path, driver=driver, jobs=1)
+    path.write_text(FAULTY + slices + 'pause = "1ms"\n')
+    assert run(path, driver=driver, jobs=1).scenarios[0].troubles == []
+
+
 def test_a_scenario_s_world_is_tasks_in_memory_or_sockets_between_ranked_actors() -> None:
     scenario = PLANS["pickup_wait"].scenarios[0]
     assert trio_world(scenario, "memory", 20.0) is TrioWorld

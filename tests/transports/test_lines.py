@@ -20,6 +20,7 @@ from transports.faults.byte_fault import ByteFault, Piece, Site, Stage, Step
 from transports.faults.close_after import CloseAfter
 from transports.faults.corrupt import Corrupt
 from transports.faults.half_close import HalfClose
+from transports.faults.reorder import Reorder
 from transports.faults.reset import Reset
 from transports.faults.slice import Slice
 from transports.faults.throttle import Throttle
@@ -427,3 +428,58 @@ def test_chance_of_the_back_off_is_the_line_s_own() -> None:
         return ends(World(faults=faults, a={}, b=every(100 * MS), until_us=20 * S, host=simulator))
 
     assert back_us() == back_us(other=BlackHole(source="c"))
+
+
+def test_two_that_are_cut_together_do_not_come_back_together() -> None:
+    world = World(
+        faults=[Reset(at=Duration(S), nth=1)], a={}, b=every(MS), c=every(MS), until_us=2 * S
+    )
+    heard = world.run()
+    assert heard
+    back_us = set()
+    for replication in range(5):
+        lost = Trace()
+        world.run(replication, lost)
+        drops = [record for record in lost.records if record[1] == "drop"]
+        for who in "bc":
+            back_us.add(max(drop[2] for drop in drops if drop[5].source == who))
+    assert len(back_us) > 8
+
+
+# What other faults and latencies do on the same way
+
+
+def test_what_may_be_overtaken_is_overtaken_on_a_line_too() -> None:
+    late = Reorder(name="late", delay=Durations.parse("10s"), nth=1)
+    world = World(faults=[late, Reset(at=Duration(50 * S))], a={}, b=at_1("x", "y"))
+    assert played(world)[0] == [(S, "a", "y"), (11 * S, "a", "x")]
+
+
+def test_what_is_held_up_is_not_overtaken_by_what_has_a_shorter_way() -> None:
+    latencies = iter([5 * S, 0])
+    world = World(
+        faults=[Throttle(source="b", rate=Size(2))],
+        links={("b", "a"): lambda: next(latencies)},
+        a={},
+        b={
+            "start": lambda c: (c.set_timer("x", S), c.set_timer("y", 6 * S)),
+            "timer": lambda c, timer: say("a", timer)(c),
+        },
+    )
+    heard, lost = played(world)
+    assert ([text for *_, text in heard], lost) == (["x", "y"], [])
+    assert heard[0][0] > 14 * S
+
+
+def test_what_can_t_be_read_breaks_its_own_connection_alone() -> None:
+    change = Change(name="change", source="b", before=b"text", after=b"tixt", nth=1)
+    cut = HalfClose(name="cut", source="b", at=Duration(11 * S), nth=1)
+    world = World(
+        faults=[change, cut],
+        links={("b", "a"): lambda: 3 * S},
+        a={},
+        b=every(10 * S),
+        until_us=25 * S,
+    )
+    assert ends(world) == [11.0], "what comes at 13 s belongs to a connection that is no more"
+    assert [text for *_, text in played(world)[0]] == ["20"]

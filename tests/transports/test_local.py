@@ -195,6 +195,8 @@ async def test_whom_a_byte_fault_names_is_joined_through_it_and_the_others_direc
     transport = make({"b": 1, "c": 2}, timings=QUICK)
     wiring = Wiring(world, [fault])  # type: ignore[arg-type]  # likewise
     transport.interpose(wiring, 20.0)
+    assert transport._timings == QUICK.at_speed(20.0)
+    assert (transport.is_faulty("a", "b"), transport.is_faulty("a", "c")) == (True, False)
     async with opened(transport, "a", "b", "c") as joined:
         transport.join("a", "b")
         transport.join("c", "a")
@@ -216,4 +218,5 @@ async def test_whom_a_byte_fault_names_is_joined_through_it_and_the_others_direc
         await other.send(b"all the time")
         (there, _) = await joined.wire("a", "c")
         assert await there.receive() == b"all the time"
+        assert transport.culprit("a", "b") == "cut"
     assert wiring.connections == (), "nothing is left open"

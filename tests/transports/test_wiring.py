@@ -128,6 +128,41 @@ def test_what_is_over_is_forgotten_and_an_nth_fault_has_healed_then() -> None:
     assert rig.open()[0].count() == (0, 0)
 
 
+def test_an_nth_fault_may_still_act_while_two_have_not_had_so_many_connections() -> None:
+    rig = Rig(Reset(nth=2))
+    rig.world.until(S)
+    _, first = rig.open("agent")
+    rig.wiring.closed(first)
+    for line, ends in (rig.open(), rig.open()):
+        for stage in line.stages[UP]:
+            stage.on_due()
+        rig.wiring.closed(ends)
+    assert rig.faults[0].fired == 1
+    assert rig.healed_us() is None
+    line, second = rig.open("agent")
+    line.stages[UP][0].on_due()
+    rig.wiring.closed(second)
+    assert rig.healed_us() == S
+
+
+def test_it_says_which_fault_was_the_last_to_do_something() -> None:
+    rig = Rig(BlackHole(name="hole"))
+    rig.world.until(0)
+    line, ends = rig.open()
+    assert rig.wiring.culprit("relay", "server") is rig.wiring.blamed(ends) is None
+    rig.wiring.broke(ends)
+    assert rig.world.done == [], "it was no fault"
+    list(line.stages[UP][0].on_bytes(b"x", 0))
+    assert rig.wiring.culprit("server", "relay") == rig.wiring.blamed(ends) == "hole"
+    rig.wiring.broke(ends)
+    assert rig.world.done == [(0, "disconnect", "relay")]
+    rig.wiring.closed(ends)
+    assert rig.wiring.blamed(ends) is None
+    assert rig.wiring.culprit("relay", "server") == "hole"
+    rig.begin()
+    assert rig.wiring.culprit("relay", "server") is None
+
+
 def test_a_connection_that_ends_as_another_gets_its_stages_gets_none() -> None:
     rig = Rig(BlackHole(at=Duration(S)))
     (one, _), (_, other_ends) = rig.open(), rig.open()
