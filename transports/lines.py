@@ -208,6 +208,10 @@ class Line:
             connected = ends is not None and self._up_us is not None and not way.ended
             self._host.lose(envelope, "queue full" if connected else DISCONNECTED)
             return
+        if not way.stages and not way.buffer.is_partial:
+            due_us = self._host.now_us + later_us  # nothing looks at its bytes
+            self._fly(way, envelope, due_us, due_us, due_us)
+            return
         frame = pack(self._codec.encode(envelope))
         passed = self._pass(way, frame)
         number = self._number
@@ -273,6 +277,9 @@ class Line:
         self, way: Way, envelope: Envelope[Any] | None, due_us: int, unheld_us: int, begun_us: int
     ) -> None:
         one = Flying(envelope, due_us, unheld_us)
+        if due_us <= self._host.now_us and not way.flying:
+            self._land(one)
+            return
         way.put(one)
         if one.due_us <= self._host.now_us:
             self._arrive(way)
