@@ -47,7 +47,7 @@ def _breaks(seed: int, number: int, names: list[str]) -> list[Table]:
     stream = HashedStream(f"explore/{seed}".encode()[:64], f"breaks/{number}")
     ends = ["*", *names]
     return [
-        {"kind": kind, "from": _one(stream, ends), "to": _one(stream, ends)}
+        {"kind": kind, _one(stream, ["from", "to"]): _one(stream, ends)}
         | make(stream)
         | _span(stream)
         for kind, make in _BREAKS.items()
