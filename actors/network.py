@@ -24,7 +24,9 @@ from transports.wire import WireCodec
 QUEUE_LIMIT = 256  # messages that wait to be written to one wire, as many as a mailbox holds
 JOIN_LIMIT_S = 10.0  # real time; on one machine a greeting takes milliseconds
 DISCONNECTED = "disconnected"  # what loses a message to whom there is no connection
-EAGER_LIMIT = 200  # pairs: two sockets each must stay well below the usual 1,024 of a process
+# Pairs, one with a detour counted as three: two sockets each must stay well below the usual 1,024
+# of a process.
+EAGER_LIMIT = 200
 
 Arrive = Callable[[str, Envelope[Any]], Awaitable[None]]
 Lose = Callable[[Envelope[Any], str], None]
@@ -67,7 +69,8 @@ class Network:
         """
         await self._transport.open(nursery, names, self._drive)
         pairs = list(combinations(names, 2))
-        if not self._transport.eager or len(pairs) > EAGER_LIMIT:
+        detours = sum(self._is_faulty(*pair) for pair in pairs)
+        if not self._transport.eager or len(pairs) + 2 * detours > EAGER_LIMIT:
             return
         ends = [end for pair in pairs for end in self._join(*pair)]
         with trio.move_on_after(JOIN_LIMIT_S):
@@ -83,10 +86,14 @@ class Network:
     def _join(self, one: str, other: str) -> tuple[_End, _End]:
         near = self._ends[one, other] = _End()
         far = self._ends[other, one] = _End()
-        if isinstance(self._transport, TcpTransport) and self._transport.is_faulty(one, other):
+        if self._is_faulty(one, other):
             near.sent, far.sent = deque(), deque()
         self._transport.join(one, other)
         return near, far
+
+    def _is_faulty(self, one: str, other: str) -> bool:
+        """Whether two actors are joined by a detour, which takes three sockets more."""
+        return isinstance(self._transport, TcpTransport) and self._transport.is_faulty(one, other)
 
     def send(self, envelope: Envelope[Any], now_us: int) -> bool:
         """Queue a message for its wire; lost if the wire is broken or its queue is full.

@@ -10,11 +10,12 @@ import trio
 
 from actors.errors import ActorFailedError, SimulationError
 from actors.mailbox import Mailbox
-from actors.network import JOIN_LIMIT_S, QUEUE_LIMIT, Network
+from actors.network import EAGER_LIMIT, JOIN_LIMIT_S, QUEUE_LIMIT, Network
 from actors.world import TrioWorld
 from tests.actors.harness import S, Trace
 from tests.actors.hosts import Hosted, by_actor
 from tests.actors.puppets import Say, World, say
+from tests.contracts.fault import FakeWorld
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
 from transports.envelope import Envelope
@@ -22,6 +23,7 @@ from transports.faults.black_hole import BlackHole
 from transports.local import Handle, TcpTransport
 from transports.units import Duration
 from transports.wire import WireCodec
+from transports.wiring import Wiring
 
 CODEC = WireCodec([Say])
 
@@ -357,6 +359,24 @@ def test_a_message_to_oneself_is_lost_if_the_mailbox_is_full() -> None:
         ("mailbox full", "2"),
         ("mailbox full", "3"),
     ]
+
+
+async def test_detours_take_sockets_so_fewer_are_joined_beforehand(nursery: trio.Nursery) -> None:
+    names = [str(number) for number in range(13)]
+    pairs = len(names) * (len(names) - 1) // 2
+    assert pairs < EAGER_LIMIT < 3 * pairs
+
+    def network(*faults: BlackHole) -> Network:
+        transport = TcpTransport()
+        transport.interpose(Wiring(FakeWorld(), [fault.at_work() for fault in faults]), 1.0)
+        return Network(transport, CODEC, Rig().arrive, lambda *_: None)
+
+    few, many = network(BlackHole(source="1", target="2")), network(BlackHole())
+    await few.open(nursery, names)
+    await many.open(nursery, names)
+    assert len(few._ends) == 2 * pairs
+    assert many._ends == {}, "each two with their first message"
+    nursery.cancel_scope.cancel()
 
 
 def test_what_a_broken_connection_took_is_told_when_both_ends_know() -> None:

@@ -143,7 +143,8 @@ IN_MEMORY: dict[str, MakeHost] = {
     "guarded": partial(simulator, guarded=True),
     "trio": TrioWorld,
 }
-SOCKETS: dict[str, MakeHost] = {"tcp": over(TcpTransport), "unix": over(UnixTransport)}
+EVERY_HOST = IN_MEMORY | {"tcp": over(TcpTransport)}
+UNIX = over(UnixTransport)
 LAST = 45  # the number that must come back in the end
 
 
@@ -206,10 +207,14 @@ class ScenarioByteFaultContract(ByteFaultContract):
         assert self.kind.in_memory is not Fault.in_memory
         assert self.kind.over_sockets is not Fault.over_sockets
 
-    @pytest.mark.parametrize("host", (IN_MEMORY | SOCKETS).values(), ids=IN_MEMORY | SOCKETS)
+    @pytest.mark.parametrize("host", EVERY_HOST.values(), ids=EVERY_HOST)
     def test_what_arrives_is_in_order_at_most_once_and_all_again_once_it_has_healed(
         self, host: MakeHost
     ) -> None:
+        self.check(host)
+
+    def check(self, host: MakeHost) -> None:
+        """Let it act in a world, and see what becomes of the messages."""
         talk = Talk(host, self.acts())
         seen, losses = talk.run()
         said = [int(what[0]) for _, who, *what in seen if who == "a" and what[0].isdecimal()]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contracts.byte_fault import ScenarioByteFaultContract, chunk_lists, joined
+from tests.contracts.byte_fault import UNIX, ScenarioByteFaultContract, chunk_lists, joined
 from transports.faults.corrupt import Corrupt
 
 
@@ -48,3 +48,6 @@ class TestCorrupt(ScenarioByteFaultContract):
     def test_every_bit_of_a_byte_may_flip(self) -> None:
         pieces, _ = self.bench(share=1.0).carry([bytes(1_000)])
         assert set(joined(pieces)) == {1, 2, 4, 8, 16, 32, 64, 128}
+
+    def test_it_does_the_same_over_unix_sockets(self) -> None:
+        self.check(UNIX)
