@@ -72,7 +72,7 @@ def test_each_holds_on_the_trio_host(name: str) -> None:
     assert play(name, SHORTER.get(name), driver="trio", replications=3).exit is Exit.OK
 
 
-@pytest.mark.parametrize("name", ["late_go", "engine_dies"])
+@pytest.mark.parametrize("name", ["late_go", "engine_dies", "bad_middlebox", "captive_portal"])
 def test_some_hold_over_sockets(name: str) -> None:
     soon = {"run.until": "done"}
     results = play(name, soon, driver="trio", transport="tcp", speed=200.0, replications=1)
