@@ -25,6 +25,7 @@ from actors.errors import SimulationError
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
 from transports.local import LOOPBACK, Handle, TcpTransport, Wire
+from transports.wiring import Wiring
 
 GREETING_LIMIT_S = 12.0  # real time; the server waits 10 s for a hello, and its reason is told
 TERM_LIMIT_S = 1.0  # between SIGTERM and SIGKILL
@@ -210,15 +211,29 @@ class ProgramTransport(TcpTransport):
         self.server = server
         self.running: dict[str, Program] = {}
         self.on_done: Callable[[str], None] = lambda _name: None
+        self._doors: dict[str, int] = {}  # the port on which each program reaches the server
         self._speed = speed
         self._say = say
         self._greeting_limit_s = greeting_limit_s
+
+    def interpose(self, wiring: Wiring, speed: float) -> None:
+        """Let byte faults act.
+
+        A link's times stay the machine's: a program's heartbeats go by its clock.
+        """
+        timings = self._timings
+        super().interpose(wiring, speed)
+        self._timings = timings
 
     async def open(self, nursery: trio.Nursery, names: Any, handle: Handle) -> None:
         """Listen, start the programs and wait for them; ProgramFailedError if one does not come."""
         self._converse = handle
         self._guests = {name: secrets.token_hex() for name in self.launches}
         await super().open(nursery, names, self._receive)
+        self._doors = dict.fromkeys(self.launches, self._ports[self.server])
+        for name in self.launches:
+            if self.is_faulty(name, self.server):
+                self._doors[name] = await self._open_detour(name, self.server)
         self.running = {
             name: Program(launch, self._guests[name], self._say)
             for name, launch in self.launches.items()
@@ -240,7 +255,7 @@ class ProgramTransport(TcpTransport):
         """Return what tells a program where the server is, and who it is."""
         return {
             "PULLCORD_HOST": LOOPBACK,
-            "PULLCORD_PORT": str(self._ports[self.server]),
+            "PULLCORD_PORT": str(self._doors[program.launch.name]),
             "PULLCORD_NAME": program.launch.name,
             "PULLCORD_TOKEN": program.token,
             "PULLCORD_SPEED": f"{self._speed:g}",

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from scenarios.choices import Transport
 from scenarios.folder import FORMAT, Entry, Folder, FolderError, Head
 from scenarios.load import Plan, load_plan, problem_of
 from scenarios.overrides import Override
@@ -76,8 +77,8 @@ def load_plans(paths: Sequence[str], options: Options, *, to_run: bool = True) -
             plan.host = _host_flags(options)
         problems += [problem for plan in plans for problem in _not_on_trio(plan)]
     problems += [problem for plan in plans for problem in _not_on_programs(plan)]
-    if to_run and options.transport != "tcp":
-        problems += [problem for plan in plans for problem in _not_without_tcp(plan)]
+    if to_run:
+        problems += [problem for plan in plans for problem in _not_over(options.transport, plan)]
     if problems:
         raise ScenarioError(problems)
     seen: dict[str, str] = {}
@@ -129,12 +130,28 @@ def _only_programs(scenario: Scenario, actor: str) -> list[Cast]:
     return victims if all(one.command for one in victims) else []
 
 
+def _not_over(transport: Transport, plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each part of a scenario that needs another transport."""
+    if transport != "tcp":
+        yield from _not_without_tcp(plan)
+    if transport == "memory":
+        yield from _not_without_sockets(plan)
+
+
 def _not_without_tcp(plan: Plan) -> Iterator[Problem]:
     """Yield a problem for each program of one's own, which joins over sockets alone."""
     for name in dict.fromkeys(
         one.name for scenario in plan.scenarios for one in scenario.cast if one.command
     ):
         yield Problem(path=plan.path, message=NEEDS_TCP.format(name), cure="give --transport tcp")
+
+
+def _not_without_sockets(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each fault that would do nothing to whole messages."""
+    faults = (fault for scenario in plan.scenarios for fault in scenario.faults)
+    for name in dict.fromkeys(fault.name for fault in faults if fault.needs_sockets):
+        words = f"the fault {name} does nothing to a message that arrives whole, as in memory"
+        yield Problem(path=plan.path, message=words, cure="give --transport tcp")
 
 
 def _no_cell(plans: list[Plan], options: Options) -> ScenarioError:

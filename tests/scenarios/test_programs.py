@@ -14,10 +14,13 @@ from trio.testing import wait_all_tasks_blocked
 from actors.errors import SimulationError
 from scenarios import programs
 from scenarios.programs import Launch, ProgramFailedError, ProgramTransport, to_stderr
+from tests.contracts.fault import FakeWorld
 from tests.scenarios.own_programs import greeter, is_alive, is_gone
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
+from transports.faults.reset import Reset
 from transports.local import RANKS, Wire
+from transports.wiring import Wiring
 
 Act = Callable[["Stage"], Awaitable[None]]
 
@@ -285,3 +288,11 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_each_line_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     to_stderr("mine: word")
     assert capsys.readouterr() == ("", "mine: word\n")
+
+
+def test_byte_faults_leave_a_program_s_link_the_machine_s_times() -> None:
+    fault = Reset(source="relay").at_work()
+    transport = ProgramTransport({}, {}, "server", 20.0)
+    transport.interpose(Wiring(FakeWorld(), [fault]), 20.0)
+    assert transport.is_faulty("relay", "server")
+    assert transport._timings is None, "its heartbeats go by its own clock"

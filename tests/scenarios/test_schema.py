@@ -91,6 +91,14 @@ def test_a_file_with_everything_is_valid() -> None:
     assert mistakes(GOOD) == []
 
 
+def test_a_key_that_kinds_of_fault_read_differently_is_its_kind_s() -> None:
+    strikes = 'schema = 1\nname = "x"\n[[fault]]\nkind = "kill"\nactor = "relay"\nevery = "80s"\n'
+    counts = 'schema = 1\nname = "x"\n[[fault]]\nkind = "reset"\nevery = 3\n'
+    assert mistakes(strikes) == mistakes(counts) == []
+    assert [where for where, _ in mistakes(counts.replace("3", '"80s"'))] == ["fault.0.every"]
+    assert [where for where, _ in mistakes(strikes.replace('"80s"', "3"))] == ["fault.0.every"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "where"),
     [
