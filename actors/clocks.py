@@ -46,18 +46,18 @@ class ClockedWorld(Simulator):
         clock, now_us = self._meddle(name), self.now_us
         before_us = clock.wall_us(now_us)
         clock.shift(by_us)
-        self.tell(name, fault, f"clock {Offset(by_us)}")
+        self.tell(name, fault, f"clock {Offset(by_us)}", now_us)
         self.tell_jump(name, clock.wall_us(now_us) - before_us)
         return True
 
     def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
         """Let an actor's clocks go at a rate in millionths. False if nobody can set its clock."""
-        clock = self._meddle(name)
+        clock, now_us = self._meddle(name), self.now_us
         old_ppm = clock.rate_ppm
-        clock.set_rate(self.now_us, fault, rate_ppm)
-        self.tell(name, fault, f"rate {rate_ppm / RIGHT_PPM:g}")
+        clock.set_rate(now_us, fault, rate_ppm)
+        self.tell(name, fault, f"rate {rate_ppm / RIGHT_PPM:.10g}", now_us)
         since_us = self.stopped_since_us(name)
-        from_us = self.now_us if since_us is None else since_us
+        from_us = now_us if since_us is None else since_us
         for due in self.dues_of(name):
             if due[0] > from_us:
                 due[0] = from_us - (from_us - due[0]) * old_ppm // clock.rate_ppm

@@ -78,6 +78,7 @@ class CommittingWorld(HostedWorld):
             actor.begin_boot()
         else:
             actor.forget()  # the same boot goes on
+            actor.turn_us = self.now_us
 
     def _take_back(self, actor: HostContext, why: str) -> None:
         """Undo a turn, and record that it never was."""

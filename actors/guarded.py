@@ -280,7 +280,7 @@ class GuardedSimulator(ClockedWorld):
         clock = self.contexts[name].clock
         if clock is not None and clock_stops:
             clock.stop(self.now_us)
-        self.tell(name, fault, "suspend")
+        self.tell(name, fault, "suspend" if clock_stops else "pause")
         return True
 
     def resume(self, name: str, fault: str) -> None:

@@ -7,7 +7,7 @@ worker thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from heapq import heapify, heappush
 from typing import Any
@@ -24,6 +24,7 @@ from transports.envelope import SERIAL_BITS, Envelope
 
 WHOSE, WHAT, AGAIN = 2, 3, 5  # of what is due
 START = "its start"  # the turn that begins a boot, in words
+TURN_FAILED = "the turn failed: "  # how a record begins of a turn that raised
 _SERIALS = (1 << SERIAL_BITS) - 1
 
 
@@ -51,6 +52,13 @@ class HostedWorld(ClockedWorld):
         """Return since when an actor's monotonic clock stands still, None while it goes."""
         context = self.contexts[name]
         return context.suspended_us if context.suspended_us >= 0 and context.clock_stops else None
+
+    def _is_busy(self) -> bool:
+        """Whether an actor is in a turn, or has one to take."""
+        return any(
+            one.busy or (len(one.mailbox) and not one.mailbox.paused)
+            for one in self.contexts.values()
+        )
 
     def dues_of(self, name: str) -> Iterator[Due]:
         """Yield what is due to an actor, and what will be once it goes on."""
@@ -148,18 +156,17 @@ class HostContext(ClockedContext):
             return self._world.epoch_us + world_us
         return self.clock.stamp_us(world_us)
 
-    def suspend(self, clock_stops: bool = True) -> None:
+    def suspend(self, now_us: int, clock_stops: bool = True) -> None:
         """Take no turns; with `clock_stops` let no time pass for timers and time-outs either."""
         self.mailbox.paused = True
         self.clock_stops = clock_stops
-        self.suspended_us = self._world.now_us
+        self.suspended_us = now_us
         self.frozen += self._world.take_dues(self)
         if self.clock is not None and clock_stops:
             self.clock.stop(self.suspended_us)
 
-    def resume(self) -> None:
+    def resume(self, now_us: int) -> None:
         """Go on; what was due meanwhile comes now if the clock has not stood still."""
-        now_us = self._world.now_us
         slept_us = now_us - self.suspended_us if self.clock_stops else 0
         self.suspended_us = -1
         self._boot_us += slept_us
@@ -233,6 +240,8 @@ class HostContext(ClockedContext):
             ) from None
         number = next(self.numbers)
         envelope = Envelope(number, self.name, target, reply_to, self.record, body)
+        if self._world.recorder is not None:
+            self.effects.append(partial(self._world.recorder.send, self.turn_us, envelope))
         self.effects.append(partial(post, envelope))
         return number
 
@@ -303,3 +312,13 @@ class HostContext(ClockedContext):
     def done(self) -> None:
         """Say that this actor's workload is finished."""
         self.effects.append(lambda: self._world.on_done(self.name))
+
+
+def finish_now(turn: Coroutine[Any, Any, None]) -> None:
+    """Take a turn that waits for nothing, as one step; AssertionError if it does wait."""
+    try:
+        turn.send(None)
+    except StopIteration:
+        return
+    turn.close()
+    raise AssertionError("a turn outside its actor's own task must not wait: others would overlap")

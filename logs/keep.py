@@ -12,6 +12,7 @@ from logs.record import (
     LateRecord,
     MessageRecord,
     Record,
+    SendRecord,
     StartRecord,
     TimerRecord,
     UnansweredRecord,
@@ -89,13 +90,18 @@ class MemoryRecorder:
         self._count = n = self._count + 1
         self.records.append(DropRecord(n, t, envelope.source, envelope.cause, fault, envelope))
 
+    def send(self, t: int, envelope: Envelope[Any]) -> None:
+        """Record that a turn that has committed sends a message."""
+        self._count = n = self._count + 1
+        self.records.append(SendRecord(n, t, envelope.source, envelope.cause, envelope))
+
     def fault(self, t: int, actor: str, fault: str, act: str) -> None:
         """Record that a fault does something to an actor."""
         self._count = n = self._count + 1
         self.records.append(FaultRecord(n, t, actor, 0, fault, act))
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
-        """Record that a turn did not commit; the host has kept to itself what it said."""
+        """Record that a turn did not commit; a host keeps a turn's events until it has."""
         self._count = n = self._count + 1
         self.records.append(UndoneRecord(n, t, actor, turn, why))
 

@@ -63,11 +63,20 @@ class DropRecord(Record, frozen=True, gc=False, tag="drop"):
     envelope: Envelope[Any]
 
 
+class SendRecord(Record, frozen=True, gc=False, tag="send"):
+    """A turn that has committed sends a message; on the trio host alone.
+
+    There what is still under way when a replication ends would stand nowhere else.
+    """
+
+    envelope: Envelope[Any]
+
+
 class FaultRecord(Record, frozen=True, gc=False, tag="fault"):
     """A fault does something to an actor.
 
-    `act` is kill, start, suspend, resume, unwritable, writable, or what a clock does: "clock -1h"
-    when its wall clock jumps, "rate 1.01" when both go at another rate.
+    `act` is kill, start, suspend, pause, resume, unwritable, writable, or what a clock does:
+    "clock -1h" when its wall clock jumps, "rate 1.01" when both go at another rate.
     """
 
     fault: str
@@ -91,6 +100,8 @@ class HeaderRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     """A section's first line: everything that tells where it comes from and how to make it again.
 
     The environment stands here alone, so bytes and digests are compared from the next line on.
+    `path` is the scenario file as its user named it, `folder` where it lies; `speed` is how many
+    seconds of the scenario passed in a real one, where a clock was the machine's.
     """
 
     format: int = FORMAT
@@ -102,6 +113,11 @@ class HeaderRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     command: str
     pullcord: str
     python: str
+    path: str = ""
+    folder: str = ""
+    driver: str = "sim"
+    transport: str = "memory"
+    speed: float = 0.0
     resolved: dict[str, Any]
 
 
@@ -128,6 +144,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
         UnansweredRecord,
         LateRecord,
         DropRecord,
+        SendRecord,
         FaultRecord,
         UndoneRecord,
         EventRecord,
@@ -156,6 +173,9 @@ class Recorder(Protocol):
 
     def drop(self, t: int, envelope: Envelope[Any], fault: str) -> None:
         """Record a message that is lost on the way."""
+
+    def send(self, t: int, envelope: Envelope[Any]) -> None:
+        """Record that a turn that has committed sends a message."""
 
     def fault(self, t: int, actor: str, fault: str, act: str) -> None:
         """Record that a fault does something to an actor."""

@@ -90,18 +90,18 @@ class ProgramWorld(TrioWorld):
             self._record_start(context)
             program.revive()  # as a new process
 
-    def _stop(self, context: HostContext, clock_stops: bool) -> None:
+    def _stop(self, context: HostContext, now_us: int, clock_stops: bool) -> None:
         program = self._programs.running.get(context.name)
         if program is None:
-            super()._stop(context, clock_stops)
+            super()._stop(context, now_us, clock_stops)
         else:
-            context.suspended_us = self.now_us
+            context.suspended_us = now_us
             program.stop()  # by SIGSTOP, which stops no clock of it
 
-    def _go_on(self, context: HostContext) -> None:
+    def _go_on(self, context: HostContext, now_us: int) -> None:
         program = self._programs.running.get(context.name)
         if program is None:
-            super()._go_on(context)
+            super()._go_on(context, now_us)
         else:
             context.suspended_us = -1
             program.go_on()  # by SIGCONT

@@ -64,6 +64,14 @@ class RunTable(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.Meta(ge=1, le=REPLICATIONS_LIMIT),
         "how often each cell is run, with other chance each time",
     ] = 1
+    first: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=REPLICATIONS_LIMIT),
+        "the number of the first replication, which names its chance",
+    ] = 0
+    chance: Annotated[
+        str, "what names the chance of all replications besides the seed, in place of the cell"
+    ] = ""
     until: Annotated[
         str | tuple[str, ...], 'what ends a replication: "done", an event, a time; of a list, all'
     ] = "done"

@@ -209,6 +209,9 @@ class Trace:
     def drop(self, t: int, envelope: Envelope[Any], fault: str) -> None:
         self._turn("drop", t, envelope.target, fault, envelope)
 
+    def send(self, t: int, envelope: Envelope[Any]) -> None:
+        self._turn("send", t, envelope.source, envelope)
+
     def fault(self, t: int, actor: str, fault: str, act: str) -> None:
         self._turn("fault", t, actor, fault, act)
 

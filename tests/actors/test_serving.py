@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from actors.errors import LimitReachedError, WouldSleepForeverError
-from actors.world import TrioWorld, _told
+from actors.world import TrioWorld
 from scenarios.watchdog import Stop, StuckError, watchdog
 from tests.actors.harness import S, Trace
 from tests.actors.hosts import Hosted, MakeHost, by_actor
@@ -166,17 +166,6 @@ def test_however_it_ends_no_socket_and_no_task_is_left(act: Any, error: Any) -> 
             world.run()
     assert (sockets(), threading.active_count()) == before
     assert no_task_runs()
-
-
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), Stop(), SystemExit(3)])
-def test_an_interrupt_wins_over_the_errors_of_other_tasks(interrupt: BaseException) -> None:
-    inner = BaseExceptionGroup("tasks", [ValueError(), interrupt])
-    assert _told(BaseExceptionGroup("tasks", [LimitReachedError(), inner])) is interrupt
-    error = trio.TrioInternalError("the scheduler was hit")
-    error.__cause__ = inner
-    assert _told(error) is interrupt
-    first = LimitReachedError()
-    assert _told(ExceptionGroup("tasks", [first, ValueError()])) is first
 
 
 def test_an_interrupt_from_outside_ends_it() -> None:

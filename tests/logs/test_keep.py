@@ -20,6 +20,7 @@ def tell(recorder: MemoryRecorder) -> None:
     assert recorder.unanswered(3, "agent", 2, 1) == 4
     recorder.late(4, ENVELOPE)
     recorder.drop(5, ENVELOPE, "lossy")
+    recorder.send(5, ENVELOPE)
     recorder.fault(6, "relay", "killer", "kill")
     turn = recorder.message(7, ENVELOPE)
     recorder.undone(7, "server", turn, "the commit failed")
@@ -29,7 +30,7 @@ def tell(recorder: MemoryRecorder) -> None:
 def test_every_kind_is_kept_and_numbered_from_one() -> None:
     recorder = MemoryRecorder()
     tell(recorder)
-    assert [record.n for record in recorder.records] == list(range(1, 11))
+    assert [record.n for record in recorder.records] == list(range(1, 12))
     assert {type(record) for record in recorder.records} == {*KINDS.values()} - {
         HeaderRecord,
         EndRecord,
@@ -56,7 +57,7 @@ def test_a_cleared_recorder_begins_anew_and_leaves_what_was_handed_out() -> None
     tell(recorder)
     kept = recorder.records
     recorder.clear()
-    assert (len(kept), recorder.records) == (10, [])
+    assert (len(kept), recorder.records) == (11, [])
     assert recorder.timer(0, "relay", 0, "poll") == 1
 
 
