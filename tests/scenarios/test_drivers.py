@@ -321,10 +321,11 @@ def test_a_world_in_which_nothing_happens_for_long_is_not_stuck(tmp_path: Path) 
     assert one.troubles == []
 
 
-@pytest.mark.parametrize("kind", ["crash", "disk_full", "failed_write"])
+@pytest.mark.parametrize("kind", ["crash", "disk_full", "failed_write", "clock_step"])
 def test_what_acts_within_an_actor_is_refused_for_a_program(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "faulty.toml"
     fault = f'[[fault]]\nkind = "{kind}"\nactor = "relay*"\n'
+    fault += 'by = "-1h"\n' if kind == "clock_step" else ""
     mine = FAULTY + '[[relay]]\nname = "relay-1"\ncommand = ["./mine"]\n'
     path.write_text(mine + fault)
     for driver in ("sim", "trio"):
@@ -366,6 +367,8 @@ def test_a_program_is_told_its_sessions_and_is_started_in_the_scenario_s_folder(
     programs = world._transport
     assert isinstance(programs, ProgramTransport)
     assert programs.server == "server"
+    assert not world.shift_clock("mine", "it", 1), "its clock is the machine's"
+    assert not world.set_clock_rate("mine", "it", 2_000_000)
     mine, asks = programs.launches["mine"], programs.launches["agent"]
     assert list(programs.launches) == ["mine", "agent"]
     assert (mine.command, mine.folder, mine.may_end) == (("./mine", "fast"), tmp_path, False)

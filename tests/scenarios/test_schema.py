@@ -158,6 +158,16 @@ def test_every_duration_is_valid(us: int) -> None:
     assert valid("relay", "poll", str(Duration(us)))
 
 
+@pytest.mark.parametrize(
+    ("by", "takes"),
+    [("+1d", True), ("-1h30m", True), ("20s", True), ("--1h", False), ("1", False), (-5, False)],
+)
+def test_an_offset_has_a_sign_or_none(by: Any, takes: bool) -> None:
+    schema = SCHEMA["$defs"]["fault"]
+    fault = {"kind": "clock_step", "actor": "relay", "by": by}
+    assert Draft202012Validator(schema).is_valid(fault) is takes
+
+
 def test_the_examples_of_the_small_languages_are_valid() -> None:
     assert all(valid("relay", "phase", Durations.parse(text).text) for text in DISTRIBUTIONS)
     assert all(valid("agent", "poll", parse_polls(text).text) for text in POLL_PLANS)
