@@ -33,7 +33,6 @@ EXPLAINS = (
     "speed",
     "format",
 )
-SCENARIO = "resolved"
 
 Pairs = tuple[list[tuple[Entry, Entry]], list[Entry], list[Entry]]  # and what is over of each side
 Difference = tuple[str, Any, Any]  # a field's path, and its value on either side
