@@ -24,7 +24,7 @@ from scenarios.decode import Decoder
 from scenarios.matchers import MESSAGES
 from scenarios.problems import ScenarioError
 from scenarios.source import Source
-from scenarios.spec import KINDS, Scenario
+from scenarios.spec import KINDS, Cast, Scenario
 
 BUILT_LIMIT = 8  # scenarios that are kept decoded: a file has one cell, a folder a few
 
@@ -82,7 +82,7 @@ def history_of_log(section: Section) -> Cut:
     scenario, trouble = _scenario(section.header)
     if trouble:
         missing.append(trouble)
-    actors = list(dict.fromkeys(record.actor for record in section.records))
+    actors = _actors(section.records)
     kinds = _kinds(scenario, actors)
     strange = [name for name in actors if name not in kinds]
     if strange:
@@ -96,7 +96,7 @@ def history_of_log(section: Section) -> Cut:
     history = LogHistory(
         records,
         kinds=kinds,
-        configs={} if scenario is None else {one.name: one.config for one in scenario.cast},
+        configs={one.name: one.config for one in _cast(scenario) if one.name in kinds},
         ended_us=last_us if end is None else end.t,
         healed_us=0 if scenario is not None and not scenario.faults else None,
         converge_us=None if scenario is None else scenario.run.converge,
@@ -113,9 +113,24 @@ def _kinds(scenario: Scenario | None, actors: Sequence[str]) -> dict[str, str]:
         for kind in KINDS
         if name == kind or name.startswith((f"{kind}-", f"{kind}_"))
     }
-    if scenario is not None:
-        found |= {one.name: one.kind for one in scenario.cast}
-    return found
+    if scenario is None:
+        return found
+    return found | {one.name: one.kind for one in scenario.cast if one.name in actors}
+
+
+def _cast(scenario: Scenario | None) -> tuple[Cast, ...]:
+    return () if scenario is None else scenario.cast
+
+
+def _actors(records: Sequence[Record]) -> list[str]:
+    """Return all who did or said something; one whose own log this isn't is known by messages."""
+    found: dict[str, None] = {}
+    for record in records:
+        found.setdefault(record.actor)
+        if isinstance(record, CARRIED):
+            found.setdefault(record.envelope.source)
+            found.setdefault(record.envelope.target)
+    return list(found)
 
 
 def _scenario(header: HeaderRecord) -> tuple[Scenario | None, str]:
