@@ -65,9 +65,9 @@ def summaries(records: Sequence[Record]) -> list[Summary]:
         for run in runs.of(record):
             found[run].records += 1
         if isinstance(record, EventRecord):
-            summary = found.get(record.fields.get("run", ""))
-            if summary is not None:
-                _summarise(summary, record)
+            run = record.fields.get("run")
+            if isinstance(run, str) and run in found:
+                _summarise(found[run], record)
     return list(found.values())
 
 
@@ -105,7 +105,7 @@ class _Teller:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self._attempts: dict[tuple[str, Any], int] = {}
+        self._attempts: dict[tuple[str, str], int] = {}
         self._posts: dict[str, int] = {}
         self._read: dict[str, str] = {}  # what each agent read last
         self._polls: dict[str, int] = {}  # how often it has read that again
@@ -182,7 +182,7 @@ class _Teller:
         if name in _SILENT or not isinstance(body, dict):
             return ""
         if name == "RunGraphSession":
-            key = source, body.get("idempotency_key")
+            key = source, str(body.get("idempotency_key"))
             attempt = self._attempts[key] = self._attempts.get(key, 0) + 1
             return f"{source} asked for it (attempt {attempt})"
         if name == "Complete":

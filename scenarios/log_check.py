@@ -135,9 +135,10 @@ def _judge(judged: Judged, name: str, check: Check, cut: Cut, where: str) -> Non
     try:
         found = judge(history, {name: check})
     except CheckFailedError as error:
-        if not error.foreign:
-            raise
-        refuse(f"--check {name}", str(error), "a log has bodies and configs as its header allows")
+        if error.foreign:
+            refuse(f"--check {name}", str(error), "a log may lack what a run has: look before use")
+        judged.note("not judged", f"the log has what it can't read: {error}")
+        return
     for violation in found:
         seen = Seen(section=where, sentence=violation.sentence, records=violation.records)
         judged.violations.append(seen)

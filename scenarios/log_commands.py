@@ -81,12 +81,20 @@ def diff(
     *,
     cell: Annotated[str | None, CellFlag] = None,
     replication: Annotated[int | None, ReplicationFlag] = None,
+    ignore_ids: Annotated[
+        bool,
+        switch(
+            "Take ids that first appear at the same place for the same: for two cells or seeds."
+        ),
+    ] = False,
     color: Annotated[Color, ColorFlag] = "auto",
 ) -> int:
     """Find where two logs part, and what led to it: exit 0 if their records are equal, 1 if not."""
     from scenarios.log_diff import diff as compare
+    from scenarios.log_sections import chosen
 
-    return compare(left, right, cell, replication, lines(color))
+    one, other = ((path, chosen(path, cell, replication)) for path in (left, right))
+    return compare(one, other, lines(color), ignore_ids=ignore_ids)
 
 
 def stats(

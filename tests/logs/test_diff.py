@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from logs.diff import MISSING, compare, differences, headers, pairs_of, parting
 from logs.record import EndRecord, EventRecord, MessageRecord
 from logs.seek import entries_of
-from tests.logs.samples import header, log_of, section
+from tests.logs.samples import OUTBOX_RUN, header, log_of, section
 
 LOG = log_of("published/outbox")
 
@@ -53,6 +53,24 @@ def test_a_log_that_ends_before_the_other_parts_where_it_ends(cut: int) -> None:
     other = parting(short, whole)
     assert other is not None
     assert (other.left, other.right) == (found.right, found.left)
+
+
+def test_ids_may_be_taken_for_the_same_by_where_they_appear() -> None:
+    one, other = (
+        section(b'{"kind":"header"' + part)
+        for part in log_of("published/outbox", 0, 2).split(b'{"kind":"header"')[1:]
+    )
+    found = parting(one, other)
+    assert found is not None
+    assert found.equal == 4
+    assert parting(one, other, ignore_ids=True) is None
+    lines = LOG.splitlines(keepends=True)
+    run = OUTBOX_RUN.encode()
+    lines[51] = lines[51].replace(run, run.replace(b"1", b"2"))
+    swapped = parting(section(LOG), section(b"".join(lines)), ignore_ids=True)
+    assert swapped is not None
+    assert swapped.equal == 50
+    assert [path for path, _, _ in swapped.fields] == ["fields.run"]
 
 
 def test_what_was_run_is_told_before_its_scenario_and_where_it_was_run_is_not() -> None:

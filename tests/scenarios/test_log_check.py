@@ -8,20 +8,26 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
 
+from logs.read import Section
 from logs.seek import entries_of
-from scenarios.checks import CHECKS, CheckFailedError, History
+from scenarios.checks import CHECKS, History
 from scenarios.log_check import (
     HEARS,
     STANDS_ON,
+    Judged,
     Report,
+    _judge,
     as_json,
     check_log,
     checks_named,
     lines_of,
 )
+from scenarios.log_history import history_of_log
 from scenarios.problems import ScenarioError
 from tests.logs.samples import Made, log_of
+from tests.logs.test_any_log import sections
 
 
 def judged(folder: Path, data: bytes, *names: str) -> Report:
@@ -172,13 +178,28 @@ def test_a_check_that_there_is_not(name: str, told: str) -> None:
     assert raised.value.problems[0].path == f"--check {name}"
 
 
-def test_a_mistake_of_ours_is_no_user_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@settings(max_examples=200, deadline=None)
+@given(sections())
+def test_whatever_a_log_says_is_judged_or_not(one: Section) -> None:
+    cut = history_of_log(one)
+    for name, check in CHECKS.items():
+        found = Judged(check=name)
+        _judge(found, name, check, cut, "here")
+        assert sum(found.sections.values()) == 1
+        assert bool(found.violations) == (found.verdict == "violated")
+
+
+def test_what_a_check_can_not_read_is_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(_history: History) -> object:
         raise ZeroDivisionError
 
     monkeypatch.setitem(CHECKS, "bounds_hold", broken)
-    with pytest.raises(CheckFailedError, match="bounds_hold raised ZeroDivisionError"):
-        judged(tmp_path, log_of("published/outbox"), "bounds_hold")
+    report = judged(tmp_path, log_of("published/outbox"), "bounds_hold")
+    assert report.exit == 3
+    [reason] = report.checks[0].reasons
+    assert reason == "the log has what it can't read: bounds_hold raised ZeroDivisionError: "
 
 
 def test_every_check_is_in_one_of_the_two_tables() -> None:

@@ -9,16 +9,20 @@ import pytest
 
 from logs.read import LogError
 from scenarios.log_diff import diff
+from scenarios.log_sections import chosen
 from scenarios.log_show import Lines
 from tests.logs.samples import log_of
 
 
-def compared(folder: Path, left: bytes, right: bytes) -> tuple[int, list[str]]:
+def compared(
+    folder: Path, left: bytes, right: bytes, *, ignore_ids: bool = False
+) -> tuple[int, list[str]]:
     paths = folder / "a.jsonl", folder / "b.jsonl"
     for path, data in zip(paths, (left, right), strict=True):
         path.write_bytes(data)
     out = io.StringIO()
-    code = diff(*paths, None, None, Lines(out, 200, colored=False))
+    one, other = ((path, chosen(path)) for path in paths)
+    code = diff(one, other, Lines(out, 200, colored=False), ignore_ids=ignore_ids)
     return code, out.getvalue().replace(str(folder), "").splitlines()
 
 
@@ -67,6 +71,20 @@ def test_the_first_difference_has_what_explains_it_and_what_led_to_it(tmp_path: 
     assert told[6].startswith("  50     45s  server  relay → server  Complete(")
     assert "status=completed" in told[13]
     assert "status=failed" in told[20]
+
+
+def test_two_cells_part_where_they_do_something_else(tmp_path: Path) -> None:
+    code, told = compared(
+        tmp_path, log_of("published/outbox"), log_of("published/outbox", 1), ignore_ids=True
+    )
+    assert code == 1
+    assert "  relay.outbox  true → false" in told
+    [where] = [line for line in told if line.startswith("equal until here")]
+    assert where == "equal until here: 49 records"
+    assert [line.split("  ")[-1].split("(")[0] for line in told if line.startswith("  50 ")] == [
+        "Complete", "Sync"
+    ]  # fmt: skip
+    assert '  envelope.body.type        "Complete" → "Sync"' in told
 
 
 def test_long_chains_and_long_lists_are_cut(tmp_path: Path) -> None:
