@@ -65,9 +65,9 @@ def summaries(records: Sequence[Record]) -> list[Summary]:
         for run in runs.of(record):
             found[run].records += 1
         if isinstance(record, EventRecord):
-            run = record.fields.get("run")
-            if isinstance(run, str) and run in found:
-                _summarise(found[run], record)
+            named = record.fields.get("run")
+            if isinstance(named, str) and named in found:
+                _summarise(found[named], record)
     return list(found.values())
 
 
