@@ -257,6 +257,12 @@ def test_a_row_a_record_with_what_it_has(name: str) -> None:
         if isinstance(record, MessageRecord | DropRecord):
             assert json.loads(row["data"]) == record.envelope.body
             assert row["message"] == type_of(record.envelope.body)
+            assert int(row["id"]) == record.envelope.id
+            assert int(row["reply_to"]) == record.envelope.reply_to
+            assert (row["source"], row["target"]) == (
+                record.envelope.source,
+                record.envelope.target,
+            )
         assert row["fault"] == getattr(record, "fault", "")
 
 

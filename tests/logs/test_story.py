@@ -51,6 +51,20 @@ def test_losses_that_go_on_are_told_once_with_their_number() -> None:
     assert lost[0].until_us > lost[0].t
 
 
+def test_losses_are_counted_anew_after_something_else_has_happened() -> None:
+    made = Made()
+    poll = made.envelope("agent", "server", messages.GetGraphRun(command_id="r"))
+    for t in (1, 2):
+        made.tell.drop(t, poll, "lossy")
+    made.tell.event(3, "server", 0, "run.started", {"run": "r", "device": "relay"})
+    made.tell.drop(4, poll, "lossy")
+    lines = story(made.records(), "r")
+    lost = "lost on the way: a poll from agent to server (by lossy)"
+    assert [(line.text, line.times, line.until_us) for line in lines] == [
+        (lost, 2, 2), ("server let it start on relay", 1, 0), (lost, 1, 0)
+    ]  # fmt: skip
+
+
 def test_faults_and_new_boots_of_those_who_have_to_do_with_it_are_told_until_it_ends() -> None:
     records = section(log_of("chaos/swapping")).records
     texts = [line.text for line in story(records, summaries(records)[0].run)]

@@ -106,6 +106,17 @@ def test_a_log_that_ends_early_says_so(tmp_path: Path) -> None:
     assert "here it ends: ended at 1200s, 228 records" in told
 
 
+def test_the_first_section_that_differs_is_shown_and_the_others_are_counted(
+    tmp_path: Path,
+) -> None:
+    data = log_of("published/outbox", 0, 3)
+    other = data.replace(b'"actor":"engine"', b'"actor":"other"')
+    code, told = compared(tmp_path, data, other)
+    assert code == 1
+    assert [line for line in told if line.endswith("differs")] == [told[0]]
+    assert told[-1] == "0 sections equal, 3 different, 0 alone"
+
+
 def test_what_only_one_has_is_a_difference(tmp_path: Path) -> None:
     one, more = log_of("published/outbox", 0, 1), log_of("published/outbox", 0, 3)
     both = log_of("published/cancel")

@@ -51,6 +51,12 @@ def _as_read(record: object) -> object:
     return msgspec.structs.replace(bare, envelope=whole)  # type: ignore[type-var]  # a struct
 
 
+def test_when_the_last_fault_ended_is_known_only_where_there_was_none() -> None:
+    assert history_of_log(section(log_of("published/outbox"))).history.healed_us is None
+    assert history_of_log(section(log_of("published/cancel"))).history.healed_us == 0
+    assert history_of_log(Made().section()).history.healed_us is None
+
+
 def test_asking_for_what_a_log_has_not_is_noticed_each_time() -> None:
     history = history_of_log(section(log_of("published/outbox"))).history
     assert history.stories

@@ -9,7 +9,7 @@ import pytest
 from logs.read import LogError
 from scenarios.log_sections import at_least, chosen, sections, the_one
 from scenarios.problems import ScenarioError
-from tests.logs.samples import log_of
+from tests.logs.samples import Made, log_of
 
 
 @pytest.fixture
@@ -31,6 +31,14 @@ def test_sections_are_chosen_by_cell_and_replication(folder: Path) -> None:
     [section] = sections([one])
     assert (section.header.cell, section.header.replication) == ("relay.outbox=false", 1)
     assert [s.where for s in sections(chosen(folder))] == [e.words for e in chosen(folder)]
+
+
+def test_a_cell_s_own_value_is_meant_before_a_part_of_another_s(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(Made(cell="a=10").data() + Made(cell="a=1").data())
+    assert [entry.cell for entry in chosen(path, "1")] == ["a=1"]
+    assert [entry.cell for entry in chosen(path, "a=1")] == ["a=1"]
+    assert [entry.cell for entry in chosen(path, "a=")] == ["a=10", "a=1"]
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,16 @@ def test_raw_lines_are_those_of_the_file_after_their_header(
     assert capsys.readouterr().out.splitlines(keepends=True) == kept
 
 
+def test_a_last_line_that_was_cut_is_not_among_the_raw_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = log_of("published/outbox").splitlines(keepends=True)
+    choice = Choice(where=parse_where([]), json=True)
+    given = entries(tmp_path, b"".join(lines[:5]) + lines[5][:40])
+    assert show(given, choice, Lines(io.StringIO(), 80, colored=False)) == 4
+    assert capsys.readouterr().out.encode() == b"".join(lines[:5])
+
+
 def test_a_field_of_a_later_version_is_in_the_raw_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

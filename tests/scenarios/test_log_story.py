@@ -64,6 +64,16 @@ def test_a_run_of_two_sections_is_told_apart_by_its_section(tmp_path: Path) -> N
     assert raised.value.cure.startswith("say where, by --cell, --replication or its file: outbox [")
 
 
+def test_a_whole_id_is_meant_before_the_beginning_of_another(tmp_path: Path) -> None:
+    made = Made()
+    for run in ("r-10", "r-1"):
+        made.tell.event(0, "server", 0, "run.queued", {"run": run})
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(made.data())
+    assert tell(path, "r-1", None, None)[1].run == "r-1"
+    assert tell(path, "10", None, None)[1].run == "r-10"
+
+
 def test_all_runs_are_listed_by_section(log: Path) -> None:
     found = list(runs_of(log, None, None))
     assert [len(one.runs) for one in found] == [1, 1, 4]
