@@ -113,16 +113,35 @@ def checks_named(names: Sequence[str]) -> dict[str, Check]:
     return found or dict(CHECKS)
 
 
-def check_log(entries: Sequence[Entry], checks: Mapping[str, Check]) -> Report:
-    """Judge each section; ScenarioError if a user's check can't judge."""
+def check_log(entries: Sequence[Entry], names: Sequence[str] = ()) -> Report:
+    """Judge each section by the named checks, or by all and the scenario's own.
+
+    ScenarioError if there is no such check, or a user's can't judge.
+    """
+    checks = checks_named(names)
     judged = {name: Judged(check=name) for name in checks}
     missing: dict[str, None] = {}
     for entry, section in zip(entries, sections(entries), strict=True):
         cut = history_of_log(section)
         missing.update(dict.fromkeys(cut.missing))
-        for name, check in checks.items():
-            _judge(judged[name], name, check, cut, entry.words)
+        own, trouble = ({}, []) if names else _own(cut)
+        missing.update(dict.fromkeys(trouble))
+        for name, check in (checks | own).items():
+            one = judged.setdefault(name, Judged(check=name))
+            _judge(one, name, check, cut, entry.words)
     return Report(sections=len(entries), checks=list(judged.values()), missing=list(missing))
+
+
+def _own(cut: Cut) -> tuple[dict[str, Check], list[str]]:
+    """Return the checks of the user's own that the scenario names, and why some can't be used."""
+    found: dict[str, Check] = {}
+    trouble: list[str] = []
+    for name in cut.own:
+        try:
+            found[name] = load_check(name, Path(cut.folder))
+        except ForeignActorError as error:
+            trouble.append(f"the scenario's check {name} can't be used here: {error}")
+    return found, trouble
 
 
 def _judge(judged: Judged, name: str, check: Check, cut: Cut, where: str) -> None:

@@ -30,10 +30,15 @@ BUILT_LIMIT = 8  # scenarios that are kept decoded: a file has one cell, a folde
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """A section as checks can read it, and what of it they can't: one sentence each."""
+    """A section as checks can read it, and what of it they can't: one sentence each.
+
+    `own` names the checks of the user's own that its scenario asks for, `folder` where they lie.
+    """
 
     history: LogHistory
     scenario: Scenario | None
+    own: tuple[str, ...] = ()
+    folder: str = ""
     missing: tuple[str, ...] = ()
 
 
@@ -102,7 +107,20 @@ def history_of_log(section: Section) -> Cut:
         converge_us=None if scenario is None else scenario.run.converge,
         outcome="truncated" if end is None else end.outcome,
     )
-    return Cut(history=history, scenario=scenario, missing=tuple(missing))
+    return Cut(
+        history=history,
+        scenario=scenario,
+        own=_own_checks(section.header.resolved),
+        folder=section.header.folder,
+        missing=tuple(missing),
+    )
+
+
+def _own_checks(resolved: Mapping[str, Any]) -> tuple[str, ...]:
+    run = resolved.get("run")
+    named = run.get("check") if isinstance(run, dict) else None
+    names = named if isinstance(named, list) else [named]
+    return tuple(one for one in names if isinstance(one, str) and ":" in one)
 
 
 def _kinds(scenario: Scenario | None, actors: Sequence[str]) -> dict[str, str]:
@@ -144,6 +162,8 @@ def _scenario(header: HeaderRecord) -> tuple[Scenario | None, str]:
 @lru_cache(maxsize=BUILT_LIMIT)
 def _decoded(data: bytes, path: str, folder: str) -> tuple[Scenario | None, str]:
     table = msgspec.json.decode(data)
+    if isinstance(table.get("run"), dict):
+        table["run"].pop("check", None)  # whose files may be gone, and nothing else depends on it
     decoder = Decoder(Source(path, "", table))
     try:
         scenario = CellLoader(decoder, table, Path(folder)).load()

@@ -33,7 +33,7 @@ from tests.logs.test_any_log import sections
 def judged(folder: Path, data: bytes, *names: str) -> Report:
     path = folder / "a.jsonl"
     path.write_bytes(data)
-    return check_log(entries_of(path), checks_named(names))
+    return check_log(entries_of(path), names)
 
 
 def verdicts(report: Report) -> dict[str, str]:
@@ -161,6 +161,24 @@ def test_a_check_of_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert report.checks[1].reasons == ["on the records alone: a log has no stores"]
     with pytest.raises(ScenarioError, match=r"--check own.py:fails: .* raised KeyError: 'x'"):
         judged(tmp_path, log, "own.py:fails")
+
+
+def test_the_scenario_s_own_checks_are_judged_by_themselves(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    lines = log_of("published/outbox").splitlines(keepends=True)
+    head = lines[0].replace(
+        b'"run":{', b'"run":{"check":["all","own.py:few_records","no.py:x"],', 1
+    )
+    for folder, verdict, told in (
+        (tmp_path, "violated", "the scenario's check no.py:x can't be used here: "),
+        (tmp_path / "gone", "", "the scenario's check own.py:few_records can't be used here: "),
+    ):
+        moved = re.sub(rb'"folder":"[^"]*"', f'"folder":"{folder}"'.encode(), head)
+        report = judged(tmp_path, b"".join([moved, *lines[1:]]))
+        found = verdicts(report)
+        assert found.get("own.py:few_records", "") == verdict
+        assert len(found) == len(CHECKS) + bool(verdict)
+        assert report.missing[0].startswith(told)
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,9 @@ def test_story(log: str, call: Call) -> None:
     assert call("log", "story", log).out.count("completed") == 2
     assert len(json.loads(call("log", "story", log, "--format", "json").out)) == 2
     assert call("log", "story", "zebra", log).code == 2
-    too_many = call("log", "story", "a", "b", log)
+    too_many = call("log", "story", "a", log, "b")
     assert too_many.code == 2
-    assert "pullcord log story RUN LOG" in too_many.err
+    assert "help: pullcord log story --help" in too_many.err
 
 
 def test_check(log: str, call: Call) -> None:

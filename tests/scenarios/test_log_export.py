@@ -12,6 +12,7 @@ from perfetto.protos.perfetto.trace import (  # type: ignore[import-untyped]  # 
     perfetto_trace_pb2 as protos,
 )
 
+from logs.read import LogError
 from logs.seek import Entry, entries_of
 from scenarios.log_export import Target, export
 from scenarios.problems import ScenarioError
@@ -49,6 +50,25 @@ def test_otlp_has_a_request_a_line(entries: list[Entry], tmp_path: Path) -> None
 
 def test_lnav_s_definition_needs_no_log(tmp_path: Path) -> None:
     assert "pullcord_log" in json.loads(written([], "lnav-format", tmp_path))
+
+
+def test_a_file_that_can_not_be_completed_is_none(tmp_path: Path) -> None:
+    log, out = tmp_path / "a.jsonl", tmp_path / "out"
+    log.write_bytes(log_of("published/outbox") + log_of("published/outbox") + b"oops\n")
+    out.write_bytes(b"before")
+    with pytest.raises(LogError):
+        export(entries_of(log), "csv", out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "out"]
+    assert out.read_bytes() == b"before"
+    with pytest.raises(IsADirectoryError):
+        export([], "csv", tmp_path)
+    with pytest.raises(FileNotFoundError):
+        export([], "csv", tmp_path / "no" / "out")
+
+
+def test_a_device_is_written_to_as_it_is() -> None:
+    export([], "csv", Path("/dev/null"))
+    assert not Path("/dev/null").is_file()
 
 
 def test_bytes_are_kept_from_a_terminal(
