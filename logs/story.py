@@ -64,6 +64,8 @@ def summaries(records: Sequence[Record]) -> list[Summary]:
     for record in records:
         for run in runs.of(record):
             found[run].records += 1
+            if isinstance(record, MessageRecord):
+                _read(found[run], record)
         if isinstance(record, EventRecord):
             named = record.fields.get("run")
             if isinstance(named, str) and named in found:
@@ -79,6 +81,14 @@ def _summarise(summary: Summary, record: EventRecord) -> None:
         summary.status, summary.started_us = "running", record.t
     elif record.event == "run.terminal":
         summary.status, summary.ended_us = str(record.fields.get("status", "ended")), record.t
+
+
+def _read(summary: Summary, record: MessageRecord) -> None:
+    """Take what an agent read of a run whose server says nothing in the log."""
+    body = record.envelope.body
+    if summary.queued_us is None and summary.ended_us is None and type_of(body) == "GraphRun":
+        summary.agent = record.envelope.target
+        summary.status = str(body.get("status"))
 
 
 def story(records: Sequence[Record], run: str) -> list[Line]:

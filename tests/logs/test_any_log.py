@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import (  # type: ignore[import-untyped]  # it has no types
@@ -36,8 +37,10 @@ from logs.record import (
 from logs.stats import Tally
 from logs.story import story, summaries
 from logs.words import Narrator
+from scenarios.checks import CHECKS, judge
+from scenarios.log_history import history_of_log
 from scenarios.matchers import MESSAGES
-from tests.logs.samples import header
+from tests.logs.samples import SCENARIOS, header, log_of, section
 from transports.envelope import Envelope
 
 NAMES = st.sampled_from(["server", "relay", "engine", "agent", "x"])
@@ -75,6 +78,43 @@ RECORDS = st.one_of(
 )
 
 
+NAMED = sorted(
+    f"{path.parent.name}/{path.stem}"
+    for folder in ("published", "recommended", "chaos", "examples")
+    for path in (SCENARIOS / folder).glob("*.toml")
+)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_shipped_scenario_s_log_has_its_stories_and_keeps_its_word(name: str) -> None:
+    one = section(log_of(name))
+    told = {summary.run: story(one.records, summary.run) for summary in summaries(one.records)}
+    queued = [
+        record.fields["run"]
+        for record in one.records
+        if isinstance(record, EventRecord) and record.event == "run.queued"
+    ]
+    assert set(queued) <= set(told)
+    for run in queued:
+        texts = [line.text for line in told[run]]
+        assert any("queued it for" in text for text in texts)
+        assert not [text for text in texts if "says" in text or " → " in text]  # all are ours
+    read = protos.Trace.FromString(b"".join(trace(one, 0)))
+    left = [flow for packet in read.packet for flow in packet.track_event.flow_ids]
+    arrived = [flow for packet in read.packet for flow in packet.track_event.terminating_flow_ids]
+    assert sorted(left) == sorted(arrived)
+    spans = [
+        span
+        for resource in request(one)["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+    assert len({span["traceId"] for span in spans}) == len(told)
+    cut = history_of_log(one)
+    assert cut.missing == ()
+    assert judge(cut.history, CHECKS) == []
+
+
 @st.composite
 def sections(draw: st.DrawFn) -> Section:
     """A section whose records have the right fields and say anything."""
@@ -83,7 +123,7 @@ def sections(draw: st.DrawFn) -> Section:
     return Section(path="a", line=1, header=header(), records=list[Record](records))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(sections(), sections())
 def test_every_reader_takes_it(one: Section, other: Section) -> None:
     narrator = Narrator()

@@ -140,6 +140,16 @@ def test_what_was_sent_and_never_came_is_still_under_way() -> None:
     ]
 
 
+def test_a_run_whose_server_says_nothing_is_known_by_what_its_agent_read() -> None:
+    made = Made()
+    for status in ("queued", "running", "failed"):
+        made.tell.message(
+            0, made.envelope("s", "bob", messages.GraphRun(command_id="r", status=status))
+        )
+    [one] = summaries(made.records())
+    assert (one.agent, one.status, one.queued_us) == ("bob", "failed", None)
+
+
 def test_a_line_a_run() -> None:
     [one] = summaries(section(log_of("published/outbox")).records)
     assert (one.run, one.agent, one.status) == (OUTBOX_RUN, "agent", "completed")

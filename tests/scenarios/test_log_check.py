@@ -116,6 +116,17 @@ def test_a_deployment_s_log_is_judged_by_the_names_in_it(tmp_path: Path) -> None
     assert any("\x1b[1;31mviolated\x1b[0m" in line for line in shown)
 
 
+def test_how_to_judge_all_is_said_where_a_run_is_the_same_again(tmp_path: Path) -> None:
+    report = judged(tmp_path, log_of("published/outbox"))
+    assert report.again.endswith("--replication 0 --logs all --set run.check=all")
+    assert any(line.endswith(report.again) for line in lines_of(report, 100, colored=False))
+    sure = judged(tmp_path, log_of("published/outbox"), "consent_respected")
+    assert not any("run.check" in line for line in lines_of(sure, 100, colored=False))
+    sockets = log_of("published/outbox").replace(b'"driver":"sim"', b'"driver":"trio"')
+    assert judged(tmp_path, sockets).again == ""
+    assert judged(tmp_path, Made().data()).again == ""
+
+
 def test_what_one_process_wrote_says_nothing_of_the_others(tmp_path: Path) -> None:
     lines = log_of("published/outbox").splitlines(keepends=True)
     relay = [line for line in lines[1:] if b'"actor":"relay"' in line]
@@ -196,7 +207,7 @@ def test_a_check_that_there_is_not(name: str, told: str) -> None:
     assert raised.value.problems[0].path == f"--check {name}"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(sections())
 def test_whatever_a_log_says_is_judged_or_not(one: Section) -> None:
     cut = history_of_log(one)
