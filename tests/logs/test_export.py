@@ -25,6 +25,7 @@ from logs.export.perfetto import trace
 from logs.export.table import COLUMNS, write_head, write_rows
 from logs.read import Section
 from logs.record import KINDS, DropRecord, MessageRecord, SendRecord
+from logs.story import summaries
 from logs.words import type_of
 from tests.logs.samples import OUTBOX_RUN, Made, log_of, section
 
@@ -65,8 +66,24 @@ def read_trace(*sections: Section) -> Any:
 
 
 def events(read: Any, kind: int) -> list[Any]:
-    """The packets with an event of a kind."""
-    return [p for p in read.packet if p.HasField("track_event") and p.track_event.type == kind]
+    """The packets with an event of a kind, but for those of the runs' own tracks."""
+    runs = run_tracks(read)
+    return [
+        packet
+        for packet in read.packet
+        if packet.HasField("track_event") and packet.track_event.type == kind
+        if packet.track_event.track_uuid not in runs
+    ]
+
+
+def run_tracks(read: Any) -> dict[int, str]:
+    """The tracks of runs, with the runs' ids."""
+    described = [p.track_descriptor for p in read.packet if p.HasField("track_descriptor")]
+    return {
+        track.uuid: track.name.removeprefix("run ")
+        for track in described
+        if track.name.startswith("run ")
+    }
 
 
 def arguments(event: Any) -> dict[str, Any]:
@@ -82,7 +99,9 @@ def test_each_turn_is_a_slice_on_its_actor_s_track(name: str) -> None:
         for p in read.packet
         if p.HasField("track_descriptor") and p.track_descriptor.name
     }
-    assert sorted(tracks.values()) == sorted({record.actor for record in one.records})
+    runs = run_tracks(read)
+    actors = [name for track, name in tracks.items() if track not in runs]
+    assert sorted(actors) == sorted({record.actor for record in one.records})
     turns = {
         record.n: record
         for record in one.records
@@ -147,6 +166,34 @@ def test_losses_and_faults_are_instants_and_events_are_arguments() -> None:
     swapping = read_trace(section(log_of("chaos/swapping")))
     titles = {packet.track_event.name for packet in events(swapping, INSTANT)}
     assert {"pause by relay_swaps", "resume by relay_swaps"} <= titles
+
+
+@pytest.mark.parametrize("name", [*LOGS, "published/offline"])
+def test_a_run_s_track_shows_how_long_it_waited_and_ran(name: str) -> None:
+    one = section(log_of(name))
+    read = read_trace(one)
+    found: dict[str, list[tuple[str, int]]] = {}
+    runs = run_tracks(read)
+    for packet in read.packet:
+        run = runs.get(packet.track_event.track_uuid)
+        if run is not None:
+            event = packet.track_event
+            found.setdefault(run, []).append((event.name, packet.timestamp))
+            assert event.type == (BEGIN if event.name else END)
+            assert event.name == "" or event.categories[0] == "run"
+    known = {summary.run: summary for summary in summaries(one.records)}
+    assert list(found) == list(known)
+    for run, marks in found.items():
+        summary = known[run]
+        times = [time_ns for _, time_ns in marks]
+        assert times == sorted(times)
+        assert marks[0] == ("queued", (summary.queued_us or 0) * 1000)
+        if summary.started_us is not None and summary.ended_us is not None:
+            assert [name for name, _ in marks] == ["queued", "", "running", ""]
+            assert abs(times[2] - summary.started_us * 1000) <= 1000
+            assert abs(times[3] - summary.ended_us * 1000) <= 2000
+        elif summary.started_us is None:
+            assert [name for name, _ in marks] == ["queued", ""]
 
 
 def test_each_section_is_a_process_with_tracks_of_its_own() -> None:
