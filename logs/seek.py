@@ -7,7 +7,6 @@ followed line by line, as `tail -F` does: also when another takes its name.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
@@ -120,7 +119,7 @@ def decoded(line: bytes, place: str) -> Any:
         raise LogError(place, f"this {kind} record can't be read: {error}") from None
 
 
-def follow(path: Path, wait: Callable[[float], None] = time.sleep) -> Iterator[bytes]:
+def follow(path: Path, wait: Callable[[float], None]) -> Iterator[bytes]:
     """Yield a file's whole lines, and for ever those that are added; OSError with its name.
 
     It begins anew where the file was replaced by another, or is shorter than it was. `wait` is

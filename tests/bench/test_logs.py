@@ -1,0 +1,17 @@
+"""The benchmark of reading measures, and prints both rates and their ratio."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.logs import main
+
+
+def test_it_prints_both_rates_and_the_ratio(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--records", "2000", "--rounds", "1"])
+    head, blank, ours, plain, ratio = capsys.readouterr().out.splitlines()
+    assert int(head.split()[3].replace(",", "")) in range(2000, 2400)
+    assert blank == ""
+    assert ours.startswith("read_sections")
+    assert plain.startswith("json.loads")
+    assert float(ratio.split()[1]) > 0
