@@ -1,8 +1,10 @@
-"""Measure how fast a log is read: records a second, and how many times as fast as plain JSON.
+"""Measure how fast a log is read and replayed.
 
 The log is one that `pullcord run --logs all` writes, a thousand replications and more in one file.
-`json.loads` of each line, in the same process, is what a script of one's own would take; it makes
-dictionaries where the reader makes typed records, checked.
+Reading is compared with `json.loads` of each line in the same process, as a script of one's own
+would do it: that makes dictionaries where the reader makes typed records, checked. Replaying is
+compared with the time that the same replications take to run and write that log; the bar is twice
+that time from the seed. Actor by actor is what a log of real sockets needs.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from pathlib import Path
 from statistics import median
 
 from bench.run import ROOT
-from logs.read import log_files, read_sections
+from logs.read import log_files, raw_sections, read_sections
+from scenarios.replay import EVERYTHING, Window, job_of_header, replay
+from scenarios.watchdog import PATIENCE_S
+from scenarios.work import LOG_BUFFER_BYTES, build, log_of
 
 RECORDS = 300_000
 ROUNDS = 3
@@ -48,6 +53,34 @@ def parse(path: Path) -> int:
         return sum("n" in json.loads(line) for line in file)
 
 
+def rerun(path: Path) -> int:
+    """Run a log's replications, writing the log again, and return how many records that is."""
+    raws = list(raw_sections(path))
+    job = job_of_header(raws[0].header())
+    cell = build(job)
+    with (path.parent / "again.jsonl").open("wb", buffering=LOG_BUFFER_BYTES) as out:
+        for raw in raws:
+            log_of(job, cell, raw.header().replication, out, PATIENCE_S)
+    return sum(len(raw.lines) - 2 for raw in raws)
+
+
+def from_seed(path: Path) -> int:
+    """Replay a log from its seed and return how many records were compared."""
+    return _replayed(path, EVERYTHING)
+
+
+def by_actor(path: Path) -> int:
+    """Replay a log actor by actor and return how many records were compared."""
+    return _replayed(path, Window(first=1))
+
+
+def _replayed(path: Path, window: Window) -> int:
+    done = replay(raw_sections(path), window=window)
+    if done.divergence is not None:
+        raise SystemExit(f"the log diverges: {done.divergence.why}")
+    return done.records
+
+
 def rate(work: Callable[[Path], int], path: Path, rounds: int) -> tuple[int, float]:
     """Return how many records there are, and the median of how many were done in a CPU second."""
     count, rates = 0, []
@@ -59,7 +92,7 @@ def rate(work: Callable[[Path], int], path: Path, rounds: int) -> tuple[int, flo
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print both rates and their ratio."""
+    """Print the rates and their ratios."""
     parser = argparse.ArgumentParser(description="Measure how fast logs are read.")
     parser.add_argument("--records", type=int, default=RECORDS, help="at least so many")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="their median counts")
@@ -69,10 +102,16 @@ def main(arguments: list[str] | None = None) -> None:
         size_mb = log.stat().st_size / 1e6
         count, ours = rate(read, log, options.rounds)
         _, plain = rate(parse, log, options.rounds)
+        _, ran = rate(rerun, log, options.rounds)
+        _, seed = rate(from_seed, log, options.rounds)
+        _, actors = rate(by_actor, log, options.rounds)
     print(f"A log of {count:,} records, {size_mb:.0f} MB, median of {options.rounds} rounds\n")
     print(f"read_sections  {ours:>12,.0f} records a CPU second")
     print(f"json.loads     {plain:>12,.0f} records a CPU second")
-    print(f"ratio          {ours / plain:>12.2f}")
+    print(f"ratio          {ours / plain:>12.2f}\n")
+    print(f"run, with log  {ran:>12,.0f} records a CPU second")
+    print(f"from its seed  {seed:>12,.0f} records, {ran / seed:.2f} times the time (bar: 2)")
+    print(f"by actor       {actors:>12,.0f} records, {ran / actors:.2f} times the time")
 
 
 if __name__ == "__main__":
