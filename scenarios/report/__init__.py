@@ -5,5 +5,6 @@ scale     axes: ticks, units, numbers             svg       drawings as text, ro
 interval  a figure against what was wanted        ecdf      a metric's distribution, a panel a cell
 strip     when each fault acted                   swimlane  who said what to whom around a failure
 moments   which replications are shown, and why   page      all of it in one file, from a template
-bars      a metric in one line of a terminal      command   what `report` and `run --report` do
+words     verdicts and failures in sentences      bars      a metric in one line of a terminal
+command   what `report` and `run --report` do
 """

@@ -30,7 +30,6 @@ ROUTINE: Final = frozenset({"Control", "ControlAnswer", "GetGraphRun", "Sync"})
 REPEATS_LEAST: Final = 3  # so often a pattern comes before it is shown once
 PERIODS: Final = (2, 1, 4)
 NEAR: Final = 8  # what else happened so close by is shown too
-TITLE_LIMIT_CHARS: Final = 240
 WORD_LIMIT_CHARS: Final = 40
 
 
@@ -98,7 +97,7 @@ def _beat(record: Record, names: dict[str, str]) -> Beat | None:
     if isinstance(record, StartRecord) and record.boot:
         return _dot(record, "boot", f"boot {record.boot}", f"begins boot {record.boot}")
     if isinstance(record, UnansweredRecord):
-        return _dot(record, "fault", "no answer in time", f"question {record.id} has no answer")
+        return _dot(record, "late", "no answer in time", f"question {record.id} has no answer")
     if isinstance(record, UndoneRecord):
         return _dot(record, "fault", f"undone: {record.why}", f"turn {record.cause} is undone")
     return None

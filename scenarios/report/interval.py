@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from scenarios.judge import Judgement
+from scenarios.judge import ROUNDING, Judgement
 from scenarios.load import Expect
 from scenarios.report.scale import Axis, amount
 from scenarios.report.svg import drawing, element, line
@@ -38,6 +38,11 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     accepted: tuple[float, float] | None
     timed: bool
 
+    @property
+    def tells(self) -> bool:
+        """Whether there is anything to see: not where all is one value, the wanted one."""
+        return self.low < self.high or self.wanted != (self.here,)
+
 
 def shown_of(one: ScenarioResult, expect: Expect, judgement: Judgement) -> Shown | None:
     """Return what is drawn of a judgement, None if it has no figure."""
@@ -60,14 +65,23 @@ def shown_of(one: ScenarioResult, expect: Expect, judgement: Judgement) -> Shown
         accepted = (-math.inf, limit)
     elif expectation.form in (">", ">="):
         accepted = (limit, math.inf)
+    low, high = ends(judgement) or (here, here)
     return Shown(
         here=here,
-        low=here if judgement.low is None else judgement.low,
-        high=here if judgement.high is None else judgement.high,
+        low=low,
+        high=high,
         wanted=wanted,
         accepted=accepted,
         timed=is_timed(one, expectation.left.metric, expectation.left.statistic),
     )
+
+
+def ends(judgement: Judgement) -> tuple[float, float] | None:
+    """Return the interval that decided, None if there is none or it is one value."""
+    low, high = judgement.low, judgement.high
+    if low is None or high is None or math.isclose(low, high, rel_tol=4 * ROUNDING):
+        return None
+    return low, high
 
 
 def _theirs(one: ScenarioResult, expect: Expect, judgement: Judgement) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from actors.messages import TERMINAL
-from logs.record import EventRecord, MessageRecord, Record
+from logs.record import DropRecord, EventRecord, FaultRecord, MessageRecord, Record
 from scenarios.load import Expect
 from scenarios.log_files import extremes, wrong_side
 from scenarios.report.beats import runs_of
@@ -35,6 +35,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     records: tuple[int, ...] = ()
     metric: str = ""
+    troubled: bool = False  # what did not reach its end is looked at there
 
     def place(self, one: ScenarioResult) -> Place:
         """Return what names the replication."""
@@ -81,7 +82,8 @@ def _violations(one: ScenarioResult) -> Iterator[Moment]:
 def _troubles(one: ScenarioResult) -> Iterator[Moment]:
     for cell, trouble in one.troubles:
         words = f"{trouble.kind}: {trouble.sentence}"
-        yield _moment(one, cell, trouble.replication, "A replication in trouble", words)
+        moment = _moment(one, cell, trouble.replication, "A replication in trouble", words)
+        yield msgspec.structs.replace(moment, troubled=True)
 
 
 def _expectations(one: ScenarioResult) -> Iterator[Moment]:
@@ -103,21 +105,30 @@ def _metric(expect: Expect, number: int) -> str:
 
 
 def _slowest(one: ScenarioResult) -> Iterator[Moment]:
-    """Yield the replication with the largest value of the first metric that is a time."""
+    """Yield the replication with the largest value of the first metric that is a time and varies.
+
+    Without one, the first replication.
+    """
     metrics = one.plan.scenarios[0].metrics
-    names = [name for name, table in metrics.items() if table.source is not None]
-    best: tuple[float, CellResult, str] | None = None
-    for name in names[:1] or [*metrics][:1]:
-        for cell in one.cells:
-            sample = cell.samples[name]
-            if len(sample) and (best is None or sample.ordered[-1] > best[0]):
-                best = sample.ordered[-1], cell, name
-    if best is not None:
-        top, cell, name = best
-        replication = extremes(cell, name, "max", high=True)[0]
-        words = f"{name} is {amount(top, bool(names))}, the largest of all"
-        heading = "The slowest replication" if names else "The utmost replication"
-        yield _moment(one, cell, replication, heading, words, metric=name)
+    best: tuple[float, CellResult] | None = None
+    for name in [name for name, table in metrics.items() if table.source is not None]:
+        samples = [(cell.samples[name], cell) for cell in one.cells if len(cell.samples[name])]
+        if all(sample.constant for sample, _ in samples):
+            continue
+        for sample, cell in samples:
+            if best is None or sample.ordered[-1] > best[0]:
+                best = sample.ordered[-1], cell
+        if best is not None:
+            top, cell = best
+            replication = extremes(cell, name, "max", high=True)[0]
+            words = f"{name} is {amount(top, timed=True)}, the largest of all"
+            yield _moment(one, cell, replication, "The slowest replication", words, metric=name)
+            return
+    for cell in one.cells:
+        if cell.replications:
+            words = "Nothing failed, and no time was measured that varies."
+            yield _moment(one, cell, cell.first, "The first replication", words)
+            return
 
 
 def focus_of(moment: Moment, records: Sequence[Record]) -> tuple[tuple[int, ...], str]:
@@ -132,8 +143,11 @@ def focus_of(moment: Moment, records: Sequence[Record]) -> tuple[tuple[int, ...]
         found = _utmost(records, table)
         if found is not None:
             return found
-    last = [records[-1].n] if records else []
-    return tuple(last), runs[0] if len(runs) == 1 else ""
+    run = runs[0] if len(runs) == 1 else ""
+    acts = [record.n for record in records if isinstance(record, FaultRecord | DropRecord)]
+    if acts and not moment.troubled:
+        return (acts[0],), run
+    return tuple(record.n for record in records[-1:]), run
 
 
 def _utmost(records: Sequence[Record], table: MetricTable) -> tuple[tuple[int, ...], str] | None:

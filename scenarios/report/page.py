@@ -18,7 +18,7 @@ from scenarios.checks import CHECKS, sentence_of
 from scenarios.judge import Judgement
 from scenarios.load import Expect
 from scenarios.problems import printable
-from scenarios.render import ORDER, plural, short_cells, short_label, table_lines, tables_of
+from scenarios.render import plural, short_cells, short_label, table_lines, tables_of
 from scenarios.report.ecdf import Panel, panels
 from scenarios.report.interval import draw, shown_of
 from scenarios.report.moments import Moment, focus_of, moments
@@ -27,36 +27,45 @@ from scenarios.report.story import Story, Teller
 from scenarios.report.strip import FaultLine, fault_lines, strip
 from scenarios.report.svg import HERE
 from scenarios.report.swimlane import swimlane
+from scenarios.report.words import (
+    SIGNS,
+    always,
+    failures,
+    meaning,
+    sentence,
+    spread,
+    verdict_of,
+)
 from scenarios.reproduce import again
-from scenarios.results import CellResult, Exit, Results, ScenarioResult
+from scenarios.results import CellResult, Results, ScenarioResult
 from scenarios.shipped import shown
-from scenarios.spec import MetricTable
 from transports.version import VERSION
 
 SIZE_LIMIT_BYTES: Final = 300_000  # so that it goes into a mail, an issue, a chat
 SAMPLED: Final = 12  # replications that a fault strip tells of
 SAMPLED_RECORDS: Final = 100_000  # after so many it has enough
 STRIP_CELLS: Final = 3
-VERDICTS: Final = {
-    Exit.OK: ("pass", "Passed"),
-    Exit.FAILED: ("fail", "Failed"),
-    Exit.INCONCLUSIVE: ("inconclusive", "Inconclusive"),
-    Exit.USAGE: ("fail", "Could not be judged"),
-    Exit.BUG: ("fail", "Stopped by a bug in pullcord"),
-}
-SIGNS: Final = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 
 
 class Detail(msgspec.Struct, frozen=True):
-    """How much is drawn: panels a metric, swimlanes a scenario, rows a swimlane."""
+    """How much is drawn: panels a metric, swimlanes a scenario, rows a swimlane, words a tip."""
 
     panels: int
     lanes: int
     rows: int
+    tip_chars: int
 
 
-DETAILS: Final = (Detail(12, 6, 40), Detail(6, 4, 28), Detail(4, 2, 20), Detail(2, 1, 12),
-                  Detail(1, 0, 0), Detail(0, 0, 0))  # fmt: skip
+DETAILS: Final = (
+    Detail(12, 6, 40, 240),
+    Detail(6, 4, 28, 160),
+    Detail(4, 2, 20, 100),
+    Detail(3, 1, 16, 60),
+    Detail(2, 1, 12, 40),
+    Detail(1, 1, 8, 40),
+    Detail(1, 0, 0, 0),
+    Detail(0, 0, 0, 0),
+)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -88,6 +97,8 @@ class View:
         self.metrics = list(self._metrics())
         self.faults = list(self._faults())
         self.checks = list(self._checks())
+        self.broken = [check for check in self.checks if check["violations"]]
+        self.held = [check for check in self.checks if not check["violations"]]
         found = moments(one)
         self.lanes = [lane for each in found[: detail.lanes] if (lane := self._lane(each))]
         self.unshown = [self._naming(each) for each in found[detail.lanes :]]
@@ -121,7 +132,7 @@ class View:
         named = f"{text} [{cell}]" if cell else text
         verdict = judgement.verdict
         plot = None
-        if drawn is not None and (self._detail.panels or verdict != "pass"):
+        if drawn is not None and drawn.tells:
             svg = draw(drawn, named, verdict)
             plot = self._keep(f"{self.name} expect {named}", svg)
         return {
@@ -130,9 +141,7 @@ class View:
             "verdict": verdict,
             "sign": SIGNS[verdict],
             "ours": amount(judgement.ours, timed),
-            "interval": ""
-            if judgement.low is None
-            else f"{amount(judgement.low, timed)} to {amount(judgement.high, timed)}",
+            "interval": spread(judgement, timed),
             "of": "interval of the difference" if expect.expectation.right else "interval",
             "detail": judgement.detail,
             "note": expect.note,
@@ -153,15 +162,16 @@ class View:
 
     def _metrics(self) -> Iterator[dict[str, Any]]:
         for name, table in self.one.plan.scenarios[0].metrics.items():
-            found = panels(self.one, name, self._detail.panels)
+            steady = always(self.one, name)
+            found = [] if steady else panels(self.one, name, self._detail.panels)
             having = [cell for cell in self.one.cells if len(cell.samples[name])]
             rest = [short_label(cell.cell) or "its only cell" for cell in having[len(found) :]]
             yield {
                 "name": name,
                 "meaning": meaning(table),
                 "panels": [self._panel(panel) for panel in found],
-                "rest": rest,
-                "empty": not having,
+                "rest": [] if steady else rest,
+                "steady": steady if having else "there is no value",
             }
 
     def _panel(self, panel: Panel) -> dict[str, Any]:
@@ -214,7 +224,6 @@ class View:
                 "name": name,
                 "sentence": "" if check is None else sentence_of(check),
                 "violations": violated.get(name, []),
-                "sign": SIGNS["fail" if name in violated else "pass"],
             }
 
     def _lane(self, moment: Moment) -> dict[str, Any] | None:
@@ -224,7 +233,8 @@ class View:
         focus, run = focus_of(moment, story.records)
         kinds = {cast.name: cast.kind for cast in moment.cell.scenario.cast}
         named = self._naming(moment)
-        svg = swimlane(f"{self.name}: {named}", story, focus, run, self._detail.rows, kinds)
+        rows, chars = self._detail.rows, self._detail.tip_chars
+        svg = swimlane(f"{self.name}: {named}", story, focus, run, (rows, chars), kinds)
         if svg is None:
             return None
         return {
@@ -244,91 +254,6 @@ class View:
 
 def _has_faults(cell: CellResult) -> bool:
     return bool(cell.scenario.faults)
-
-
-def verdict_of(code: Exit) -> tuple[str, str, str]:
-    """Return an exit code's sign, its word, and the class that colours it."""
-    verdict, word = VERDICTS[code]
-    return SIGNS[verdict], word, verdict
-
-
-def sentence(one: ScenarioResult) -> str:
-    """Return what became of a scenario, in numbers."""
-    parts = []
-    if one.troubles:
-        parts.append(f"{plural(len(one.troubles), 'replication')} did not reach the end")
-    if one.found:
-        names = len(dict.fromkeys(found.check for _, found in one.found))
-        parts.append(f"{plural(names, 'check')} violated")
-    verdicts = [judgement.verdict for _, judgement in one.judgements]
-    if verdicts:
-        words = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
-        counts = [
-            f"{verdicts.count(verdict):,} {words[verdict]}"
-            for verdict in ORDER
-            if verdicts.count(verdict)
-        ]
-        parts.append(f"{', '.join(counts)} of {plural(len(verdicts), 'expectation')}")
-    if one.quiet:
-        parts.append(f"faults did not fire as they must in {plural(len(one.quiet), 'cell')}")
-    text = "; ".join(parts) or "no expectation judged"
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def failures(one: ScenarioResult) -> Iterator[dict[str, str]]:
-    """Yield what did not pass, each with the command that shows it again."""
-    for cell, trouble in one.troubles:
-        label = cell.cell.label
-        where = f"{short_label(cell.cell)}, " if label else ""
-        yield {
-            "kind": trouble.kind,
-            "verdict": "fail",
-            "text": f"{where}replication {trouble.replication}: {trouble.sentence}",
-            "trace": trouble.trace,
-            "command": again(one.plan, label, trouble.replication),
-        }
-    for cell, found in one.found:
-        label = cell.cell.label
-        where = f"{short_label(cell.cell)}, " if label else ""
-        words = f"{where}replication {found.replication}: {found.words(cell.replications)}"
-        yield {
-            "kind": f"violated {found.check}",
-            "verdict": "fail",
-            "text": words,
-            "trace": "",
-            "command": again(one.plan, label, found.replication),
-        }
-    pairs = [pair for pair in one.judgements if pair[1].verdict != "pass"]
-    for expect, judgement in sorted(pairs, key=lambda pair: ORDER.index(pair[1].verdict)):
-        cell_name = short_cells(one, judgement.cell)
-        where = f" [{cell_name}]" if cell_name else ""
-        yield {
-            "kind": judgement.verdict,
-            "verdict": judgement.verdict,
-            "text": f"{expect.expectation.text}{where}: {judgement.detail}",
-            "trace": "",
-            "command": again(one.plan, judgement.cell),
-        }
-    for label, reason in one.quiet.items():
-        where = f"[{label}] " if label else ""
-        yield {
-            "kind": "inconclusive",
-            "verdict": "inconclusive",
-            "text": f"{where}{reason}",
-            "trace": "",
-            "command": again(one.plan, label),
-        }
-
-
-def meaning(table: MetricTable) -> str:
-    """Return what a metric measures, and what one of its rows is."""
-    each = "run" if table.per == "run" else "replication"
-    if table.count is not None:
-        return f"how often {table.count} came, a row a {each}"
-    if table.value is not None:
-        return f"{table.value}, a row each time"
-    took = f"seconds from {table.source} to {table.target}, a row a {each}"
-    return f"{took}, the last one" if table.take == "last" else took
 
 
 def environment() -> Environment:
@@ -379,6 +304,12 @@ def _render(results: Results, teller: Teller, detail: Detail) -> Page:
             replications=f"{results.replications:,}",
             reduced=detail is not DETAILS[0],
             unlike=teller.unlike,
+            sentences={
+                check["name"]: check["sentence"]
+                for view in views
+                for check in view.held
+                if check["sentence"]
+            },
             style=Markup("\n".join(styles)),  # noqa: S704  our own files
             version=VERSION,
         )

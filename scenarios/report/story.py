@@ -128,7 +128,7 @@ class Teller:
         if self._options.driver == "sim" or self._folder is None:
             return
         with contextlib.suppress(LogError):
-            for path in log_files(self._folder):
+            for path in log_files(self._folder / "logs"):
                 for section in read_sections(path):
                     head = section.header
                     place = head.scenario, head.cell, head.replication

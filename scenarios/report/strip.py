@@ -25,14 +25,13 @@ from scenarios.report.svg import (
     title,
 )
 from scenarios.results import CellResult
-from transports.faults.fault import Fault, StrikingFault
+from transports.faults.fault import Fault, StrikingFault, Window
 
 WIDTH: Final = 340.0
 MARGIN: Final = 10.0
 ROW: Final = 40.0
 BAR: Final = 14.0
 FOOT: Final = 24.0
-WINDOWS_LIMIT: Final = 40  # bars of one fault; more would be one grey block
 
 
 class FaultLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +67,10 @@ def _windows(fault: Fault, stories: Sequence[Story]) -> list[tuple[int, int | No
             found += [(stop.begin_us, stop.end_us) for stop in stops]
         elif fault.name in story.windows:
             found.append(story.windows[fault.name])
-    return list(dict.fromkeys(found))[:WINDOWS_LIMIT]
+        elif fault.on is None:  # of a log, which doesn't say
+            window = Window(fault)
+            found.append((window.begin_us or 0, window.end_us))
+    return list(dict.fromkeys(found))
 
 
 def kind_of(fault: Fault) -> str:
@@ -90,6 +92,17 @@ def fired_words(cell: CellResult, fault: Fault) -> str:
     return f"{times}, in {hit:,} of {plural(len(fired), 'replication')}, {each} each"
 
 
+def union(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the times that any of the spans covers, as spans that don't touch."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return found
+
+
 def strip(name: str, lines: Sequence[FaultLine], stories: Sequence[Story]) -> str:
     """Return the drawing."""
     end_us = max([story.end_us for story in stories], default=0) or 1
@@ -102,16 +115,16 @@ def strip(name: str, lines: Sequence[FaultLine], stories: Sequence[Story]) -> st
         parts.append(label(MARGIN, y + 13, cut(head, WIDTH - 2 * MARGIN), "t"))
         bar = y + 20
         parts.append(element("rect", class_="f", x=MARGIN, y=bar, width=WIDTH - 20, height=BAR))
-        for begin_us, until_us in one.windows:
-            left = axis.at(begin_us / 1e6)
-            right = axis.at(end_s if until_us is None else until_us / 1e6)
-            told = f"{one.name} acts from {begin_us / 1e6:g} s to " + (
-                "the end" if until_us is None else f"{until_us / 1e6:g} s"
+        bars = union([(begin, end_us if until is None else until) for begin, until in one.windows])
+        if bars:
+            spans = [(axis.at(begin / 1e6), axis.at(until / 1e6)) for begin, until in bars]
+            shape = "".join(
+                f"M{coordinate(left)} {coordinate(bar)}h{coordinate(max(1.0, right - left))}"
+                f"v{coordinate(BAR)}H{coordinate(left)}z"
+                for left, right in spans
             )
-            parts.append(
-                element("rect", title(told), class_="b", x=left, y=bar,
-                        width=max(1.0, right - left), height=BAR)
-            )  # fmt: skip
+            told = f"{one.name} acts, first from {bars[0][0] / 1e6:g} s on"
+            parts.append(element("path", title(told), class_="b", d=shape))
         columns = list(dict.fromkeys(round(axis.at(at / 1e6)) for at in sorted(one.firings)))
         if columns:
             ticks = "".join(

@@ -1,8 +1,8 @@
 """A swimlane: who said what to whom, a lane an actor, time going down, a row a beat.
 
 Rows have one height, so labels never touch however fast things happen; what is left out between
-two rows is said in a row of its own. A message that took its time comes down slanting, a lost one
-ends in a cross. A bar on a lane is the time in which its actor is down or stopped; those on the
+two rows is said in a row of its own. A message that took its time slants and says how long, a lost
+one ends in a cross. A bar on a lane is the time in which its actor is down or stopped; those on the
 left are the times of the faults on links.
 """
 
@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from scenarios.report.beats import (
-    TITLE_LIMIT_CHARS,
     Beat,
     beats_of,
     causes_of,
@@ -22,18 +21,18 @@ from scenarios.report.beats import (
     collapsed,
     runs_of,
 )
+from scenarios.report.scale import amount
 from scenarios.report.story import Story
 from scenarios.report.svg import cut, drawing, element, label, line, path, title, width_px
 
 LANE: Final = 150.0
 LANES_LIMIT: Final = 7
-ROW: Final = 24.0
+ROW: Final = 28.0
 GAP: Final = 18.0
 HEAD: Final = 30.0
 TIMES: Final = 66.0  # the column of times
 BAR: Final = 12.0  # the bar of a fault on links
 BARS_LIMIT: Final = 5
-SLANT_LIMIT_ROWS: Final = 6  # an arrow that is longer begins next to its end
 ORDER: Final = ("agent", "server", "relay", "engine", "owner")
 
 
@@ -79,22 +78,23 @@ def swimlane(
     story: Story,
     focus: Sequence[int],
     run: str,
-    rows_limit: int,
+    limits: tuple[int, int],
     kinds: Mapping[str, str],
 ) -> str | None:
     """Return the drawing of a replication around the records in focus, None if it has none.
 
-    `kinds` has the kind of each actor, which orders the lanes.
+    `limits` are its rows and the characters of a tip at most; `kinds` has the kind of each actor,
+    which orders the lanes.
     """
     in_focus = frozenset(focus)
     beats = collapsed(beats_of(story.records, runs_of(story.records)), in_focus)
-    picked = chosen(beats, causes_of(story.records, in_focus), in_focus, run, rows_limit)
+    picked = chosen(beats, causes_of(story.records, in_focus), in_focus, run, limits[0])
     actors = _actors(picked, in_focus, kinds)
     picked = [beat for beat in picked if beat.source in actors and beat.target in actors]
     if not picked:
         return None
     lanes = _laid_out(beats, picked, actors, _bars(story, picked))
-    parts = [*_bands(lanes, story), *_lane_lines(lanes), *_arrows(lanes, in_focus)]
+    parts = [*_bands(lanes, story), *_lane_lines(lanes), *_arrows(lanes, in_focus, limits[1])]
     first, last = clock(picked[0].t), clock(picked[-1].t)
     words = f"{len(picked)} of {len(beats)} events, from {first} to {last}"
     return drawing(lanes.width, lanes.height, name, words, parts, "lanes")
@@ -169,7 +169,8 @@ def _bands(lanes: Lanes, story: Story) -> list[str]:
             text = cut(fault, room)
             parts.append(element("text", text, class_="s", transform=middle))
     for stop in story.stops():
-        if stop.actor in lanes.actors and stop.end_us >= lanes.rows[0].t:
+        shown = lanes.rows[0].t <= stop.end_us and stop.begin_us <= lanes.rows[-1].t
+        if stop.actor in lanes.actors and shown:
             top, foot = lanes.y(stop.begin_us), lanes.y(stop.end_us)
             told = f"{stop.actor}: {stop.act} by {stop.fault}, until {clock(stop.end_us)}"
             parts.append(
@@ -188,13 +189,12 @@ def _lane_lines(lanes: Lanes) -> list[str]:
     return parts
 
 
-def _arrows(lanes: Lanes, focus: frozenset[int]) -> list[str]:
+def _arrows(lanes: Lanes, focus: frozenset[int], tip_chars: int) -> list[str]:
     """Return the rows: arrows and dots first, then all labels, so that no arrow crosses one."""
     shapes: list[str] = []
     labels: list[str] = []
-    at = {row.beat.n: number for number, row in enumerate(lanes.rows) if row.beat is not None}
     time_before = ""
-    for number, row in enumerate(lanes.rows):
+    for row in lanes.rows:
         beat = row.beat
         if beat is None:
             labels.append(label(lanes.left, row.y + 4, f"⋮ {row.text}", "s"))
@@ -208,19 +208,20 @@ def _arrows(lanes: Lanes, focus: frozenset[int]) -> list[str]:
                 element("rect", class_="b", x=lanes.left, y=row.y - 12, height=ROW - 3,
                         width=lanes.width - lanes.left)
             )  # fmt: skip
-        told = title(f"{time_text} {beat.told}"[:TITLE_LIMIT_CHARS])
+        told = title(tip(beat, tip_chars))
         if beat.source == beat.target:
             shapes.append(_dot(lanes, row, beat, told))
         else:
-            begin = at.get(beat.cause, number)
-            top = row.y
-            if beat.sent_us < beat.t:
-                top -= 8
-                if 0 < number - begin <= SLANT_LIMIT_ROWS:
-                    top = lanes.rows[begin].y
+            top = row.y - (6 if beat.sent_us < beat.t else 0)
             shapes.append(_arrow(lanes, beat, top, row.y, told))
         labels.append(_label(lanes, row, beat))
     return shapes + labels
+
+
+def tip(beat: Beat, chars: int) -> str:
+    """Return what a pointer is shown at a beat."""
+    text = f"{clock(beat.t)} record {beat.n}: {beat.told}"
+    return text if len(text) <= chars else f"{text[: max(0, chars - 1)]}…"
 
 
 def _dot(lanes: Lanes, row: Row, beat: Beat, told: str) -> str:
@@ -243,7 +244,8 @@ def _arrow(lanes: Lanes, beat: Beat, top: float, y: float, told: str) -> str:
 
 def _label(lanes: Lanes, row: Row, beat: Beat) -> str:
     times = f" ×{beat.times} until {clock(beat.until_us)}" if beat.times > 1 else ""
-    text = f"{beat.label}{times}"
+    took = f" after {amount((beat.t - beat.sent_us) / 1e6, True)}" if beat.sent_us < beat.t else ""
+    text = f"{beat.label}{took}{times}"
     class_ = "h" if beat.style in ("message", "event") else "o"
     if beat.source == beat.target:
         x = lanes.x(beat.source)
@@ -255,4 +257,5 @@ def _label(lanes: Lanes, row: Row, beat: Beat) -> str:
     half = width_px(text) / 2
     middle = (lanes.x(beat.source) + lanes.x(beat.target)) / 2
     middle = min(max(middle, lanes.left + half), lanes.width - half)
-    return label(middle, row.y - 4, text, class_, "middle")
+    above = 4 if beat.sent_us == beat.t else 8  # of a slanting arrow
+    return label(middle, row.y - above, text, class_, "middle")
