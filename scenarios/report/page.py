@@ -6,6 +6,7 @@ leaves out. The same results give the same bytes: nothing of this moment or this
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -14,11 +15,12 @@ import msgspec
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from scenarios.checks import CHECKS, sentence_of
+from scenarios.cast import ForeignActorError
+from scenarios.checks import CHECKS, load_check, sentence_of
 from scenarios.judge import Judgement
 from scenarios.load import Expect
 from scenarios.problems import printable
-from scenarios.render import plural, short_cells, short_label, table_lines, tables_of
+from scenarios.render import plural, short_label, table_lines, tables_of
 from scenarios.report.ecdf import Panel, panels
 from scenarios.report.interval import draw, shown_of
 from scenarios.report.moments import Moment, focus_of, moments
@@ -32,6 +34,7 @@ from scenarios.report.words import (
     always,
     failures,
     meaning,
+    named,
     sentence,
     spread,
     verdict_of,
@@ -128,16 +131,15 @@ class View:
         drawn = shown_of(self.one, expect, judgement)
         timed = drawn is not None and drawn.timed
         text = expect.expectation.text
-        cell = short_cells(self.one, judgement.cell)
-        named = f"{text} [{cell}]" if cell else text
+        name = named(self.one, expect, judgement)
         verdict = judgement.verdict
         plot = None
         if drawn is not None and drawn.tells:
-            svg = draw(drawn, named, verdict)
-            plot = self._keep(f"{self.name} expect {named}", svg)
+            svg = draw(drawn, name, verdict)
+            plot = self._keep(f"{self.name} expect {name}", svg)
         return {
             "text": text,
-            "cell": cell if expect.expectation.left.subscript is None else "",
+            "cell": name.removeprefix(text).strip(" []"),
             "verdict": verdict,
             "sign": SIGNS[verdict],
             "ours": amount(judgement.ours, timed),
@@ -218,13 +220,25 @@ class View:
             where = f"[{short_label(cell.cell)}] " if cell.cell.label else ""
             words = f"{where}replication {found.replication}: {found.words(cell.replications)}"
             violated.setdefault(found.check, []).append(words)
-        for name in dict.fromkeys([*violated, *listed]):
-            check = CHECKS.get(name)
-            yield {
-                "name": name,
-                "sentence": "" if check is None else sentence_of(check),
-                "violations": violated.get(name, []),
-            }
+        own = {name.rpartition(":")[2]: name for name in listed if name not in CHECKS}
+        told = {own.get(name, name): words for name, words in violated.items()}
+        unknown = not told.keys() <= {*CHECKS, *own.values()}
+        for name in dict.fromkeys([*told, *listed]):
+            # A violation under a name of its own may be any of the user's checks.
+            if name in told or name in CHECKS or not unknown:
+                yield {
+                    "name": name,
+                    "sentence": self._sentence(name),
+                    "violations": told.get(name, []),
+                }
+
+    def _sentence(self, name: str) -> str:
+        """Return what a check says holds, "" of one that is not there any more."""
+        with contextlib.suppress(ForeignActorError):
+            known = CHECKS.get(name)
+            if known is not None or ":" in name:
+                return sentence_of(known or load_check(name, self.one.plan.folder))
+        return ""
 
     def _lane(self, moment: Moment) -> dict[str, Any] | None:
         story = self._teller.tell(self.one.plan, moment.cell, moment.replication)
@@ -232,18 +246,18 @@ class View:
             return None
         focus, run = focus_of(moment, story.records)
         kinds = {cast.name: cast.kind for cast in moment.cell.scenario.cast}
-        named = self._naming(moment)
+        naming = self._naming(moment)
         rows, chars = self._detail.rows, self._detail.tip_chars
-        svg = swimlane(f"{self.name}: {named}", story, focus, run, (rows, chars), kinds)
+        svg = swimlane(f"{self.name}: {naming}", story, focus, run, (rows, chars), kinds)
         if svg is None:
             return None
         return {
             "heading": moment.heading,
             "sentence": moment.sentence,
-            "where": named,
+            "where": naming,
             "command": moment.command,
             "outcome": story.outcome,
-            "svg": self._keep(f"{self.name} swimlane {named}", svg),
+            "svg": self._keep(f"{self.name} swimlane {naming}", svg),
         }
 
     @staticmethod

@@ -48,7 +48,7 @@ def reload(target: Path) -> Reloaded:
     finished = (folder / SUMMARY).is_file()
     if not finished or (runner.done < runner.total and not runner.schedule.ends):
         raise _partial(folder, runner, finished)
-    results.folder = folder
+    results.folder, results.seconds = folder, None
     return Reloaded(results, options)
 
 

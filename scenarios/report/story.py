@@ -97,6 +97,11 @@ class FiringRecorder(MemoryRecorder):
                 self.firings[fault.name] += [at_us] * fresh
             self._counts[fault.name] = fault.fired
 
+    def fault(self, t: int, actor: str, fault: str, act: str) -> None:
+        """Record that a fault does something to an actor, which is no turn."""
+        self._flush()
+        super().fault(t, actor, fault, act)
+
     def close(self) -> None:
         """Take note of what fired in the last turn."""
         self._flush()

@@ -17,8 +17,7 @@ from scenarios.problems import printable
 from scenarios.report.scale import Axis
 
 HERE: Final = Path(__file__).resolve().parent
-TEXT_PX: Final = 11.0  # the size of text in a drawing
-CHAR_PX: Final = 6.4  # what a character of it takes at most, in the fonts that systems have
+CHAR_PX: Final = 6.4  # what a character of 11 px takes, in the wider of the fonts that systems have
 
 
 def coordinate(value: float) -> str:

@@ -33,6 +33,7 @@ HEAD: Final = 30.0
 TIMES: Final = 66.0  # the column of times
 BAR: Final = 12.0  # the bar of a fault on links
 BARS_LIMIT: Final = 5
+TOOK_LEAST_S: Final = 0.001  # a message on its way for less is as good as there
 ORDER: Final = ("agent", "server", "relay", "engine", "owner")
 
 
@@ -244,7 +245,8 @@ def _arrow(lanes: Lanes, beat: Beat, top: float, y: float, told: str) -> str:
 
 def _label(lanes: Lanes, row: Row, beat: Beat) -> str:
     times = f" ×{beat.times} until {clock(beat.until_us)}" if beat.times > 1 else ""
-    took = f" after {amount((beat.t - beat.sent_us) / 1e6, True)}" if beat.sent_us < beat.t else ""
+    took_s = float(f"{(beat.t - beat.sent_us) / 1e6:.2g}")
+    took = f" after {amount(took_s, timed=True)}" if took_s >= TOOK_LEAST_S else ""
     text = f"{beat.label}{took}{times}"
     class_ = "h" if beat.style in ("message", "event") else "o"
     if beat.source == beat.target:

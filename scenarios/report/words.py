@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from scenarios.judge import Judgement
+from scenarios.load import Expect
 from scenarios.render import ORDER, plural, short_cells, short_label
 from scenarios.report.interval import ends, is_timed
 from scenarios.report.scale import amount
@@ -21,6 +22,13 @@ VERDICTS: Final = {
     Exit.BUG: ("fail", "Stopped by a bug in pullcord"),
 }
 SIGNS: Final = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
+
+
+def named(one: ScenarioResult, expect: Expect, judgement: Judgement) -> str:
+    """Return an expectation's text, and its cell if that doesn't name it."""
+    cell = short_cells(one, judgement.cell)
+    spoken = expect.expectation.left.subscript is not None or not cell
+    return expect.expectation.text if spoken else f"{expect.expectation.text} [{cell}]"
 
 
 def spread(judgement: Judgement, timed: bool) -> str:
@@ -96,12 +104,10 @@ def failures(one: ScenarioResult) -> Iterator[dict[str, str]]:
         }
     pairs = [pair for pair in one.judgements if pair[1].verdict != "pass"]
     for expect, judgement in sorted(pairs, key=lambda pair: ORDER.index(pair[1].verdict)):
-        cell_name = short_cells(one, judgement.cell)
-        where = f" [{cell_name}]" if cell_name else ""
         yield {
             "kind": judgement.verdict,
             "verdict": judgement.verdict,
-            "text": f"{expect.expectation.text}{where}: {judgement.detail}",
+            "text": f"{named(one, expect, judgement)}: {judgement.detail}",
             "trace": "",
             "command": again(one.plan, judgement.cell),
         }
