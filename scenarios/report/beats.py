@@ -7,6 +7,7 @@ what concerns the same run, and last what happened next to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -29,6 +30,9 @@ from logs.record import (
 ROUTINE: Final = frozenset({"Control", "ControlAnswer", "GetGraphRun", "Sync"})
 REPEATS_LEAST: Final = 3  # so often a pattern comes before it is shown once
 PERIODS: Final = (2, 1, 4)
+WORD: Final = re.compile(r"[\w-]+")  # what a run's id is made of
+BEFORE: Final = 15_000  # records before what is in focus that are looked at, and
+AFTER: Final = 5_000  # behind it: a hundred agents have a million
 NEAR: Final = 8  # what else happened so close by is shown too
 WORD_LIMIT_CHARS: Final = 40
 
@@ -58,6 +62,13 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, str, str, str]:
         """What a beat has in common with its repetition."""
         return self.source, self.target, self.style, self.label
+
+
+def window(records: Sequence[Record], focus: frozenset[int]) -> Sequence[Record]:
+    """Return the records around those in focus; the last ones if none is."""
+    places = [place for place, record in enumerate(records) if record.n in focus]
+    first, last = (places[0], places[-1]) if places else (len(records), len(records))
+    return records[max(0, first - BEFORE) : last + AFTER]
 
 
 def beats_of(records: Sequence[Record], runs: Sequence[str]) -> list[Beat]:
@@ -140,7 +151,7 @@ def _message(record: MessageRecord | LateRecord | DropRecord, names: dict[str, s
 
 def _details(body: dict[str, Any], text: str, names: dict[str, str]) -> list[str]:
     """Return what tells one message from another of its type: runs, a status, a yes or no."""
-    mentioned = [name for run, name in names.items() if run in text]
+    mentioned = list(dict.fromkeys(names[word] for word in WORD.findall(text) if word in names))
     found = [", ".join(mentioned)] if 0 < len(mentioned) <= 3 else []
     for key in ("status", "outcome", "go", "stop", "reason"):
         value = body.get(key)
@@ -163,10 +174,17 @@ def collapsed(beats: Sequence[Beat], focus: frozenset[int]) -> list[Beat]:
 
     What is in focus is never part of one.
     """
+    known: dict[tuple[str, str, str, str], int] = {}
+    marks = [
+        -place - 1
+        if beat.n in focus or beat.style in ("fault", "boot")
+        else known.setdefault(beat.key, len(known))
+        for place, beat in enumerate(beats)
+    ]
     found: list[Beat] = []
     at = 0
     while at < len(beats):
-        period, times = _pattern(beats, at, focus)
+        period, times = _pattern(marks, at)
         if times < REPEATS_LEAST:
             found.append(beats[at])
             at += 1
@@ -179,21 +197,18 @@ def collapsed(beats: Sequence[Beat], focus: frozenset[int]) -> list[Beat]:
     return found
 
 
-def _pattern(beats: Sequence[Beat], at: int, focus: frozenset[int]) -> tuple[int, int]:
-    """Return the period that repeats most from here, and how often it comes."""
+def _pattern(marks: Sequence[int], at: int) -> tuple[int, int]:
+    """Return the period that repeats most from here, and how often it comes.
+
+    Equal beats have equal marks, and one that repeats nothing has one below 0 for itself.
+    """
     best = (1, 1)
     for period in PERIODS:
-        first = beats[at : at + period]
-        keys = [beat.key for beat in first]
-        if len(first) < period or any(beat.style in ("fault", "boot") for beat in first):
-            continue
-        times = 0
-        while True:
-            here = beats[at + times * period : at + (times + 1) * period]
-            if [beat.key for beat in here] != keys or any(beat.n in focus for beat in here):
-                break
+        first = marks[at : at + period]
+        times = 1
+        while first and marks[at + times * period : at + (times + 1) * period] == first:
             times += 1
-        if times * period > best[0] * best[1]:
+        if times >= REPEATS_LEAST and times * period > best[0] * best[1]:
             best = (period, times)
     return best
 

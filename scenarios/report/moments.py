@@ -47,10 +47,13 @@ def moments(one: ScenarioResult) -> list[Moment]:
     found = [*_violations(one), *_troubles(one), *_expectations(one)]
     if not found:
         found = [*_slowest(one)]
-    once: dict[tuple[int, int, tuple[int, ...]], Moment] = {}
+    once: dict[tuple[int, int], list[Moment]] = {}
     for each in found:
-        once.setdefault((each.cell.index, each.replication, each.records), each)
-    return list(once.values())
+        same = once.setdefault((each.cell.index, each.replication), [])
+        # Two violations of one replication have two proofs; all else would look the same again.
+        if not same or (each.records and each.records not in [one.records for one in same]):
+            same.append(each)
+    return [each for each in found if any(each is one for same in once.values() for one in same)]
 
 
 def _moment(

@@ -20,6 +20,7 @@ from scenarios.report.beats import (
     chosen,
     collapsed,
     runs_of,
+    window,
 )
 from scenarios.report.scale import amount
 from scenarios.report.story import Story
@@ -88,7 +89,8 @@ def swimlane(
     which orders the lanes.
     """
     in_focus = frozenset(focus)
-    beats = collapsed(beats_of(story.records, runs_of(story.records)), in_focus)
+    records = window(story.records, in_focus)
+    beats = collapsed(beats_of(records, runs_of(story.records)), in_focus)
     picked = chosen(beats, causes_of(story.records, in_focus), in_focus, run, limits[0])
     actors = _actors(picked, in_focus, kinds)
     picked = [beat for beat in picked if beat.source in actors and beat.target in actors]

@@ -20,6 +20,8 @@ from logs.record import (
     UndoneRecord,
 )
 from scenarios.report.beats import (
+    AFTER,
+    BEFORE,
     NEAR,
     REPEATS_LEAST,
     Beat,
@@ -28,6 +30,7 @@ from scenarios.report.beats import (
     chosen,
     collapsed,
     runs_of,
+    window,
 )
 from transports.envelope import Envelope
 
@@ -100,6 +103,27 @@ def test_a_pattern_is_shown_once() -> None:
     assert [(one.label, one.times, one.until_us) for one in found] == [
         ("First", 1, 0), ("Ask", 4, 7), ("Answer", 4, 8), ("Last", 1, 0),
     ]  # fmt: skip
+
+
+def test_the_longest_pattern_counts() -> None:
+    names = "ABAC" * 3 + "D"
+    found = collapsed([beat(n, name) for n, name in enumerate(names)], frozenset())
+    assert [(one.label, one.times) for one in found] == [
+        ("A", 3), ("B", 3), ("A", 3), ("C", 3), ("D", 1),
+    ]  # fmt: skip
+
+
+def test_faults_are_never_shown_once_for_all() -> None:
+    found = collapsed([beat(n, "kill", style="fault") for n in range(5)], frozenset())
+    assert len(found) == 5
+
+
+def test_only_what_is_around_the_focus_is_looked_at() -> None:
+    records = [TimerRecord(n, n, "relay", 0, "x") for n in range(1, BEFORE + AFTER + 102)]
+    found = window(records, frozenset({BEFORE + 51}))
+    assert (found[0].n, found[-1].n) == (51, BEFORE + 50 + AFTER)
+    assert window(records, frozenset())[-1] is records[-1]
+    assert window(records[:10], frozenset({3})) == records[:10]
 
 
 def test_what_is_in_focus_is_no_part_of_a_pattern() -> None:

@@ -90,6 +90,18 @@ def test_a_violation_comes_with_its_proof(tmp_path: Path) -> None:
     assert not run or run in str(proof)
 
 
+def test_one_replication_is_shown_once_unless_its_proofs_differ(tmp_path: Path) -> None:
+    lines = ["from pullcord import Violation", "def mine(history):", '    "It is."']
+    for name, number in (("one", 5), ("two", 7), ("three", 7)):
+        lines.append(f"    yield Violation(check={name!r}, sentence='x', records=({number},))")
+    (tmp_path / "mine.py").write_text("\n".join(lines))
+    text = SMALL.replace("replications = 40", 'replications = 1\ncheck = "mine.py:mine"')
+    text = text[: text.index("[sweep.product]")] + text[text.index("[metrics.wait]") :]
+    text = text[: text.index("[[table]]")] + '[[expect]]\nthat = "wait.max < 0.001s"\n'
+    found = moments(result_of(tmp_path, text))
+    assert [each.records for each in found] == [(5,), (7,)]
+
+
 def test_what_did_not_end_is_looked_at_at_its_end(tmp_path: Path) -> None:
     write_foreign(tmp_path, "raise RuntimeError('no')")
     one = result_of(tmp_path, USING)
