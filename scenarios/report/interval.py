@@ -21,6 +21,7 @@ from scenarios.stats import value
 WIDTH: Final = 240.0
 HEIGHT: Final = 26.0
 MARGIN: Final = 8.0
+CLOSEST: Final = 0.02  # of a figure, that an axis shows on both sides at least
 MIDDLE: Final = HEIGHT / 2
 
 
@@ -131,5 +132,6 @@ def _axis(shown: Shown) -> Axis:
         one for one in (shown.here, shown.low, shown.high, *shown.wanted) if math.isfinite(one)
     ]
     low, high = min(values), max(values)
-    room = (high - low) * 0.15 or abs(high) * 0.1 or 1.0
+    # Never so near that what rounds to the wanted value stands at the other end.
+    room = max((high - low) * 0.15, max(map(abs, values)) * CLOSEST) or 1.0
     return Axis(low - room, high + room, MARGIN, WIDTH - MARGIN)

@@ -38,8 +38,8 @@ from scenarios.report.words import (
     sentence,
     spread,
     verdict_of,
+    whole_command,
 )
-from scenarios.reproduce import again
 from scenarios.results import CellResult, Results, ScenarioResult
 from scenarios.shipped import shown
 from transports.version import VERSION
@@ -86,7 +86,7 @@ class View:
         self.id = f"s{number}"
         self.name = one.name
         self.summary = one.plan.top.summary
-        self.command = again(one.plan)
+        self.command = whole_command(one, teller.options)
         self.text = one.plan.text
         self.sign, self.word, self.verdict = verdict_of(one.exit)
         self.sentence = sentence(one)

@@ -115,7 +115,7 @@ class Teller:
     """
 
     def __init__(self, options: Options, folder: Path | None) -> None:
-        self._options = options
+        self.options = options
         self._folder = folder
         self._cells: dict[tuple[str, int], CellRun | None] = {}
         self._kept: dict[Place, Story] = {}
@@ -130,7 +130,7 @@ class Teller:
 
     def keep(self, places: Collection[Place]) -> None:
         """Look for the stories of a run on another host, in its logs."""
-        if self._options.driver == "sim" or self._folder is None:
+        if self.options.driver == "sim" or self._folder is None:
             return
         with contextlib.suppress(LogError):
             for path in log_files(self._folder / "logs"):
@@ -143,7 +143,7 @@ class Teller:
     def tell(self, plan: Plan, result: CellResult, replication: int) -> Story | None:
         """Return a replication's story, None if there is none."""
         place = plan.name, result.cell.label, replication
-        if self._options.driver != "sim":
+        if self.options.driver != "sim":
             return self._kept.get(place)
         if place not in self._told:
             story = self._made_again(plan, result, replication)
@@ -160,7 +160,7 @@ class Teller:
         cell = self._cells[key]
         if cell is None:
             return None
-        story = retold(cell, replication, self._options.patience_s)
+        story = retold(cell, replication, self.options.patience_s)
         if not alike(cell, result, replication, story):
             self._unlike.add((plan.name, result.cell.label, replication))
             return None
@@ -168,7 +168,7 @@ class Teller:
 
     def _built(self, plan: Plan, index: int) -> CellRun | None:
         try:
-            return build(job_of(plan, index, self._options))
+            return build(job_of(plan, index, self.options))
         except ForeignActorError:
             return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,6 +13,7 @@ from scenarios.report.interval import ends, is_timed
 from scenarios.report.scale import amount
 from scenarios.reproduce import again
 from scenarios.results import Exit, ScenarioResult
+from scenarios.runner import Options
 from scenarios.spec import MetricTable
 
 VERDICTS: Final = {
@@ -22,6 +24,20 @@ VERDICTS: Final = {
     Exit.BUG: ("fail", "Stopped by a bug in pullcord"),
 }
 SIGNS: Final = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
+
+
+def whole_command(one: ScenarioResult, options: Options) -> str:
+    """Return the command that runs all of a scenario's results again."""
+    whole = len(one.cells) == len(one.plan.cells)
+    if whole or len(one.cells) != 1:
+        text = again(one.plan)
+    else:
+        text = again(one.plan, one.cells[0].cell.label)
+    if not whole and len(one.cells) > 1 and options.contains is not None:
+        text += f" -k {shlex.quote(options.contains)}"
+    elif not whole and len(one.cells) > 1 and options.cell is not None:
+        text += f" --cell {shlex.quote(options.cell)}"
+    return text if options.replication is None else f"{text} --replication {options.replication}"
 
 
 def named(one: ScenarioResult, expect: Expect, judgement: Judgement) -> str:
@@ -75,7 +91,7 @@ def sentence(one: ScenarioResult) -> str:
         parts.append(f"{', '.join(counts)} of {plural(len(verdicts), 'expectation')}")
     if one.quiet:
         parts.append(f"faults did not fire as they must in {plural(len(one.quiet), 'cell')}")
-    text = "; ".join(parts) or "no expectation judged"
+    text = "; ".join(parts) or "nothing failed, and no expectation was judged"
     return f"{text[0].upper()}{text[1:]}."
 
 

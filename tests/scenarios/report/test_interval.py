@@ -93,6 +93,14 @@ def test_all_in_one_place_is_drawn_too() -> None:
                          timed=False), "x", "pass"))  # fmt: skip
 
 
+def test_what_rounds_to_the_wanted_value_stands_beside_it() -> None:
+    svg = draw(Shown(here=3.4995, low=3.4995, high=3.4995, wanted=(3.5,), accepted=None,
+                     timed=True), "x", "pass")  # fmt: skip
+    dot = next(part for part in tree(svg).iter() if part.tag.endswith("circle"))
+    wanted = next(part for part in tree(svg).iter() if part.get("class") == "v")
+    assert abs(float(dot.attrib["cx"]) - float(wanted.attrib["x1"])) < 5
+
+
 def test_rounding_is_no_interval(one: ScenarioResult) -> None:
     _, judgement = one.judgements[0]
     assert ends(replace(judgement, low=5 - 5e-9, high=5 + 5e-9)) is None

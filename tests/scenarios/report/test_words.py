@@ -1,12 +1,22 @@
 """Verdicts, failures and meanings in sentences."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from scenarios.report.words import always, failures, meaning, sentence, spread, verdict_of
+from scenarios.report.words import (
+    always,
+    failures,
+    meaning,
+    sentence,
+    spread,
+    verdict_of,
+    whole_command,
+)
 from scenarios.results import Exit
+from scenarios.runner import Options
 from scenarios.spec import MetricTable
 from tests.scenarios.commandline import SMALL, USING, result_of, write_foreign
 from tests.scenarios.report.test_strip import FAULTS
@@ -26,6 +36,31 @@ def test_a_sentence_counts_what_matters(tmp_path: Path) -> None:
     assert sentence(result_of(tmp_path, failing)).endswith(
         " of 4 expectations; faults did not fire as they must in 2 cells."
     )
+
+
+def test_nothing_judged_is_said(tmp_path: Path) -> None:
+    text = SMALL[: SMALL.index("[[expect]]")]
+    assert sentence(result_of(tmp_path, text)) == ("Nothing failed, and no expectation was judged.")
+
+
+@pytest.mark.parametrize(
+    ("options", "end"),
+    [
+        ({}, "--seed 1"),
+        ({"cell": "5s"}, "--seed 1 --cell relay.poll=5s"),
+        ({"contains": "poll=", "replication": 2}, "--seed 1 --replication 2"),
+        ({"contains": "=2", "replication": 2}, "--seed 1 --cell relay.poll=20s --replication 2"),
+    ],
+)
+def test_the_command_runs_what_was_run(tmp_path: Path, options: dict[str, Any], end: str) -> None:
+    one = result_of(tmp_path, SMALL, **options)
+    assert whole_command(one, Options(**options)).endswith(f"small.toml {end}")
+
+
+def test_the_command_chooses_some_of_the_cells(tmp_path: Path) -> None:
+    text = SMALL.replace('"5s", "20s"]', '"5s", "20s", "25s"]')
+    one = result_of(tmp_path, text, contains="l=2")
+    assert whole_command(one, Options(contains="l=2")).endswith("--seed 1 -k l=2")
 
 
 def test_trouble_is_said_first(tmp_path: Path) -> None:
