@@ -90,7 +90,9 @@ def _partial(folder: Path, runner: Runner, finished: bool) -> FolderError:
                 lacking.append(f"{wanted - cell.replications:,} of {name}")
     more = len(lacking) - CELLS_SHOWN
     words = lacking[:CELLS_SHOWN] + ([f"those of {plural(more, 'other cell')}"] if more > 0 else [])
-    missing = f"; of {runner.total:,} replications it lacks {listed(words, last='and')}"
+    missing = ""
+    if words:
+        missing = f"; of {runner.total:,} replications it lacks {listed(words, last='and')}"
     why = "its journal is not whole" if finished else "its run was interrupted"
     cure = ANEW if finished else f"go on with it: {resuming(folder)}"
-    return FolderError(f"{folder} can't be reported: {why}{missing if words else ''}", cure)
+    return FolderError(f"{folder} can't be reported: {why}{missing}", cure)

@@ -162,5 +162,12 @@ def test_what_concerns_the_run_comes_before_what_is_near() -> None:
     assert all(abs(n - 70) <= NEAR for n in found[1:])
 
 
+def test_nothing_comes_before_what_is_in_focus() -> None:
+    beats = [beat(0, style="event", text=RUN), beat(1, style="fault"), beat(2, text=RUN), beat(3)]
+    for number in range(4):
+        (only,) = chosen(beats, frozenset({0, 1, 2, 3}), frozenset({number}), RUN, 1)
+        assert only.n == number
+
+
 def test_nothing_of_nothing() -> None:
     assert chosen([], frozenset(), frozenset(), "", 5) == []

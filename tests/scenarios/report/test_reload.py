@@ -79,6 +79,13 @@ def test_an_interrupted_run_says_what_is_missing(tmp_path: Path) -> None:
     assert refused.cure == f"go on with it: pullcord run --resume {out}"
 
 
+def test_a_run_that_died_before_its_last_files_is_interrupted_too(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(write(tmp_path), jobs=1, replications=2, out=out)
+    (out / "results.json").unlink()
+    assert str(refusal(out)) == f"{out} can't be reported: its run was interrupted"
+
+
 def test_a_changed_file_is_said(tmp_path: Path) -> None:
     path = write(tmp_path)
     run(path, jobs=1, replications=2, out=tmp_path / "out")

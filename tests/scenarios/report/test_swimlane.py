@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from logs.record import KINDS as RECORDS
+from logs.record import DropRecord, EventRecord, MessageRecord, Record
 from scenarios.report.beats import Beat
 from scenarios.report.story import Story, Teller
 from scenarios.report.swimlane import LANE, LANES_LIMIT, clock, swimlane, tip
@@ -19,6 +20,7 @@ from scenarios.runner import NO_OPTIONS
 from tests.scenarios.commandline import SMALL, result_of
 from tests.scenarios.report.drawings import check, points, size, texts, tree
 from tests.scenarios.report.test_strip import FAULTS
+from transports.envelope import Envelope
 
 LINK = '[[link]]\nlatency = "300ms"\n[[agent]]\ncount = 9\n'
 KINDS = {"agent": "agent", "server": "server", "relay": "relay", "engine": "engine"}
@@ -91,6 +93,19 @@ def test_long_names_keep_to_their_lane(story: Story) -> None:
     svg = swimlane("x", renamed(story, long), [40], "", (30, 50), {})
     assert svg is not None
     check(svg)
+
+
+def test_long_labels_keep_to_the_box() -> None:
+    envelope = Envelope(1, "agent", "server", 0, 0, {"type": "Start", "reason": "r" * 90})
+    records: list[Record] = [
+        MessageRecord(1, 0, "server", 0, envelope),
+        DropRecord(2, 5, "agent", 0, "loss" * 50, envelope),
+        EventRecord(3, 6, "server", 0, "event" * 60, {}),
+        EventRecord(4, 6, "agent", 0, "event" * 60, {}),
+    ]
+    svg = lane(Story(records=records, end_us=9, outcome="ended", windows={}, firings={}), 2)
+    check(svg)
+    assert sum(box.text.endswith("…") for box in texts(svg)) == 3
 
 
 def renamed(story: Story, names: dict[str, str]) -> Story:
