@@ -4,7 +4,7 @@ reload    results from their folder's journal     story     a replication, told 
 scale     axes: ticks, units, numbers             svg       drawings as text, rounded and escaped
 interval  a figure against what was wanted        ecdf      a metric's distribution, a panel a cell
 strip     when each fault acted                   swimlane  who said what to whom around a failure
-moments   which replications are shown, and why   page      all of it in one file, from a template
-words     verdicts and failures in sentences      bars      a metric in one line of a terminal
-command   what `report` and `run --report` do
+moments   which replications are shown, and why   words     verdicts and failures in sentences
+view      all that is said of one scenario        page      all of it in one file, from a template
+bars      a metric in one line of a terminal      command   what `report` and `run --report` do
 """

@@ -13,6 +13,7 @@ from scenarios.render import number
 
 TICKS: Final = 5  # at most on one axis: a panel is as wide as a telephone
 STEPS: Final = (1, 2, 5)
+LONG: Final = 1e9
 SHORT_S: Final = 0.1  # a single time below it is told in ms; expectations speak of 0.5 s
 
 
@@ -81,7 +82,12 @@ class Axis(NamedTuple):
         """Return the ticks: where each stands, and its number in the axis's unit."""
         size = self.unit.size
         found = ticks(self.low / size, self.high / size, most)
-        return [(self.at(value * size), number(value)) for value in found]
+        return [(self.at(value * size), figure(value)) for value in found]
+
+
+def figure(value: float) -> str:
+    """Return a number as tables show it; one that would fill a line by its power of ten."""
+    return number(value) if abs(value) < LONG else f"{value:.4g}"
 
 
 def amount(value: float | None, timed: bool) -> str:
@@ -91,6 +97,6 @@ def amount(value: float | None, timed: bool) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     if not timed:
-        return number(value)
+        return figure(value)
     unit = time_unit(abs(value)) if abs(value) < SHORT_S or abs(value) > 1 else Unit("s", 1.0)
-    return f"{number(float(f'{value / unit.size:.4g}'))} {unit.name}"
+    return f"{figure(float(f'{value / unit.size:.4g}'))} {unit.name}"

@@ -24,7 +24,7 @@ from scenarios.report.beats import (
 )
 from scenarios.report.scale import amount
 from scenarios.report.story import Story
-from scenarios.report.svg import cut, drawing, element, label, line, path, title, width_px
+from scenarios.report.svg import cut, drawing, element, label, line, path, title, width_px, words
 
 LANE: Final = 150.0
 LANES_LIMIT: Final = 7
@@ -99,8 +99,8 @@ def swimlane(
     lanes = _laid_out(beats, picked, actors, _bars(story, picked))
     parts = [*_bands(lanes, story), *_lane_lines(lanes), *_arrows(lanes, in_focus, limits[1])]
     first, last = clock(picked[0].t), clock(picked[-1].t)
-    words = f"{len(picked)} of {len(beats)} events, from {first} to {last}"
-    return drawing(lanes.width, lanes.height, name, words, parts, "lanes")
+    described = f"{len(picked)} of {len(beats)} events, from {first} to {last}"
+    return drawing(lanes.width, lanes.height, name, described, parts, "lanes")
 
 
 def _actors(picked: Sequence[Beat], focus: frozenset[int], kinds: Mapping[str, str]) -> list[str]:
@@ -169,8 +169,7 @@ def _bands(lanes: Lanes, story: Story) -> list[str]:
         room = foot - top - 8
         if room > 40:
             middle = f"translate({x + BAR - 4:.0f} {top + 4:.0f}) rotate(90)"
-            text = cut(fault, room)
-            parts.append(element("text", text, class_="s", transform=middle))
+            parts.append(element("text", words(cut(fault, room)), class_="s", transform=middle))
     for stop in story.stops():
         shown = lanes.rows[0].t <= stop.end_us and stop.begin_us <= lanes.rows[-1].t
         if stop.actor in lanes.actors and shown:

@@ -4,6 +4,8 @@ from array import array
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from scenarios.report.ecdf import HEIGHT, THRESHOLDS_LIMIT, panels, thresholds
 from scenarios.results import CellResult, ScenarioResult
@@ -85,6 +87,16 @@ def test_only_so_many_panels(one: ScenarioResult) -> None:
 def test_a_cell_without_a_value_has_no_panel(one: ScenarioResult) -> None:
     put(one.cells[0], "wait", [])
     assert [panel.cell for panel in panels(one, "wait", 12)] == ["relay.poll=20s"]
+
+
+@given(st.lists(st.floats(-1e150, 1e150), min_size=1, max_size=30))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_any_values_at_all_keep_to_the_box(one: ScenarioResult, values: list[float]) -> None:
+    for cell in one.cells:
+        put(cell, "wait", values)
+    for metric in ("wait", "late"):
+        for panel in panels(one, metric, 12):
+            check(panel.svg)
 
 
 @pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [-4.0, -4.0], [-2.0, 5.0], [1e-9, 1e9]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -151,6 +152,31 @@ def test_text_stays_text(tmp_path: Path) -> None:
     assert "\u0007" not in html
 
 
+def test_names_of_all_kinds_stay_text(tmp_path: Path) -> None:
+    bad = "<img src=x onerror=alert(1)>&\"'"
+    fault = FAULTS.replace('"sleep"', json.dumps(bad)).replace('"on_start"', json.dumps(bad + "2"))
+    text = SMALL.replace("[agent]", f"[[session]]\nname = {json.dumps(bad)}\n[agent]") + fault
+    page = page_of(text + FAILING, folder=tmp_path)
+    for svg in page.plots.values():
+        check(svg)
+    assert not Parsed(page.html).having("img")
+    assert "<img" not in page.html
+    assert page.html.count("&lt;img") >= 4
+
+
+def test_many_cells_are_cut_and_counted(tmp_path: Path) -> None:
+    polls = ", ".join(f'"{number}s"' for number in range(3, 23))
+    waits = ", ".join(f'"every {number}s"' for number in range(20, 30))
+    text = SMALL.replace('"5s", "20s"]', f'{polls}]\n"agent.poll" = [{waits}]')
+    text = text[: text.index("[[expect]]")] + FAILING + FAULTS
+    page = page_of(text, folder=tmp_path, replications=1)
+    assert len(page.html.encode()) <= SIZE_LIMIT_BYTES
+    assert re.search(r"\d+ more not shown; these begin with what did not pass", page.html)
+    assert re.search(r"Not drawn: .*; and 1\d\d more\.", page.html)
+    assert "not shown: " in page.html
+    Parsed(page.html)
+
+
 def test_several_scenarios_have_a_contents_list(tmp_path: Path) -> None:
     html = page_of(*PAGES["two"], folder=tmp_path).html
     nav = html[html.index("<nav") : html.index("</nav>")]
@@ -203,7 +229,7 @@ def test_a_page_that_grows_shows_less_and_says_so(tmp_path: Path) -> None:
     assert "fewer plots than it could" in page.html
     assert "Not drawn: " in page.html
     assert "fewer plots" not in page_of(many[0], folder=tmp_path).html
-    sizes = [(one.panels, one.lanes, one.rows, one.tip_chars) for one in DETAILS]
+    sizes = [(one.panels, one.lanes, one.rows, one.tip_chars, one.entries) for one in DETAILS]
     assert sizes == sorted(sizes, reverse=True)
 
 

@@ -65,7 +65,7 @@ def test_an_axis_without_length_has_its_value_in_the_middle() -> None:
     [(None, True, "-"), (math.inf, True, "∞"), (-math.inf, False, "-∞"), (46.815, False, "46.81"),
      (0.0123, True, "12.3 ms"), (0.9932, True, "0.9932 s"), (9.8, True, "9.8 s"),
      (0.0, True, "0 s"), (-3.0, True, "-3 s"), (1200.0, True, "20 min"),
-     (216120.0, True, "60.03 h")],
+     (216120.0, True, "60.03 h"), (1e20, False, "1e+20")],
 )  # fmt: skip
 def test_amounts_have_their_unit(value: float | None, timed: bool, text: str) -> None:
     assert amount(value, timed) == text
