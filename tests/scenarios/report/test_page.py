@@ -168,7 +168,7 @@ def test_many_cells_are_cut_and_counted(tmp_path: Path) -> None:
     polls = ", ".join(f'"{number}s"' for number in range(3, 23))
     waits = ", ".join(f'"every {number}s"' for number in range(20, 30))
     text = SMALL.replace('"5s", "20s"]', f'{polls}]\n"agent.poll" = [{waits}]')
-    text = text[: text.index("[[expect]]")] + FAILING + FAULTS
+    text = text[: text.index("[[expect]]")] + FAILING * 2 + FAULTS
     page = page_of(text, folder=tmp_path, replications=1)
     assert len(page.html.encode()) <= SIZE_LIMIT_BYTES
     assert re.search(r"\d+ more not shown; these begin with what did not pass", page.html)
