@@ -21,6 +21,7 @@ Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 4 diverged, 
 COMMANDS = {
     "run": "Run scenario files, folders of them, or shipped ones: FILE, DIR, @NAME.",
     "check": "Check a scenario file; --plan shows what it would do.",
+    "report": "Write one HTML file about a run, for people without pullcord.",
     "new": "Write a starter scenario or actor.",
     "proxy": "Break TCP connections: a fault proxy in front of any service.",
     "explore": "Try random fault plans until a check does not hold.",
