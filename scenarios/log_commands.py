@@ -15,7 +15,7 @@ from scenarios.flags import flag, switch
 if TYPE_CHECKING:
     from scenarios.log_show import Lines
 
-LogArgument = flag("A log file, or a results folder.")
+LogArgument = flag("A log file, or a results folder; may be a pipe, as /dev/stdin.")
 CellFlag = flag("This cell alone, named by its label, part of it, or its value.")
 ReplicationFlag = flag("This replication alone, counted from 0.")
 ColorFlag = flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")

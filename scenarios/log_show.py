@@ -240,8 +240,9 @@ class Following:
 
     def run(self, cell: str | None, replication: int | None) -> None:
         """Show what comes, until Ctrl-C or the limit; LogError, or OSError with the file's name."""
-        if self._path.is_dir():
-            raise LogError(str(self._path), "it is a folder", "one file can be followed: name it")
+        if self._path.exists() and not self._path.is_file():
+            what = "a folder" if self._path.is_dir() else "a pipe or a device"
+            raise LogError(str(self._path), f"it is {what}", "one file can be followed: name it")
         shown = 0
         for number, line in enumerate(follow(self._path, self._wait), 1):
             record = decoded(line, f"{self._path}, line {number}")

@@ -26,6 +26,18 @@ def test_each_section_is_found_where_it_is_and_read_as_in_a_row(tmp_path: Path) 
         assert section.header.cell == entry.cell
 
 
+def test_a_copy_is_called_as_what_it_was_copied_from(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(Made().data() + b"oops\n")
+    [entry] = entries_of(path, "stdin")
+    assert (entry.path, entry.file) == ("stdin", str(path))
+    with pytest.raises(LogError, match=r"^stdin, line 3: this line is no record"):
+        raw_section(entry).section()
+    path.write_bytes(b"oops\n")
+    with pytest.raises(LogError, match=r"^stdin, line 1: this is no log"):
+        entries_of(path, "stdin")
+
+
 def test_what_is_no_log_is_told_at_once_and_an_empty_file_has_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"\x00\xff" * 100)

@@ -37,6 +37,15 @@ def test_the_counts_of_a_log_that_is_known() -> None:
     assert stats.events["run.terminal"] == 1
 
 
+def test_the_span_is_that_of_all_records_in_whatever_order() -> None:
+    made = Made()
+    for t in (5, 9, 2, 4):
+        made.tell.timer(t, "a", 0, "x")
+    tally = Tally()
+    tally.add(made.section())
+    assert tally.stats().span_us == 7
+
+
 def test_sections_are_added_up() -> None:
     one, both = Tally(), Tally()
     one.add(section(log_of("published/outbox")), 10)

@@ -137,6 +137,8 @@ def test_a_bad_file_is_told_in_two_lines(
         (("show", "."), "this folder has no logs"),
         (("show", "--follow", "."), "it is a folder"),
         (("show", "--follow", "nowhere.jsonl"), "No such file"),
+        (("show", "--follow", "/dev/null"), "it is a pipe or a device"),
+        (("show", "/dev/zero"), "it is a device"),
         (("show",), "LOG"),
         (("show", "a.jsonl", "--limit", "0"), "--limit: must be at least 1, not 0"),
         (("show", "a.jsonl", "--limit", "x"), "--limit"),
@@ -172,6 +174,22 @@ def test_a_log_that_was_cut_is_shown_as_far_as_it_goes(tmp_path: Path, call: Cal
     done = call("log", "show", str(path))
     assert done.code == 0
     assert done.out.splitlines()[-1].startswith("truncated: it has no closing record, and its last")
+
+
+def test_a_log_may_come_through_a_pipe(log: str, tmp_path: Path) -> None:
+    for data, code, told in (
+        (Path(log).read_bytes(), 0, "2 sections, 456 records"),
+        (b"hello\n", 2, "line 1: this is no log"),
+        (b"", 2, "it is empty"),
+    ):
+        command = [sys.executable, "-c", MAIN, "log", "stats", "/dev/stdin"]
+        done = subprocess.run(
+            command, env=environment(), input=data, capture_output=True, check=False, cwd=tmp_path
+        )
+        assert done.returncode == code
+        assert told in (done.stderr if code else done.stdout).decode()
+        assert b"/tmp" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl"]
 
 
 def test_whoever_reads_a_part_leaves_without_a_word(log: str) -> None:
