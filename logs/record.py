@@ -126,13 +126,15 @@ class EndRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag
     """A section's last line; without it the section is truncated, and readers still read it.
 
     `count` is the number of records, `digest` the BLAKE2b of their lines, `outcome` how the
-    replication ended.
+    replication ended. `healed` is when its last fault had, in microseconds like `t`: 0 without any,
+    nothing if one might still have acted.
     """
 
     count: int
     digest: str
     outcome: str
     t: int
+    healed: int | None = None
 
 
 KINDS: dict[str, type[msgspec.Struct]] = {

@@ -53,14 +53,16 @@ class SectionWriter(MemoryRecorder):
         if header is not None:
             self._write(_line(header) + b"\n")
 
-    def close(self, outcome: str, t: int) -> str:
+    def close(self, outcome: str, t: int, healed_us: int | None = None) -> str:
         """End the section with its closing record; return the digest of its records.
+
+        `healed_us` is when the last fault had healed.
 
         OSError if the section could not be written: what the file has of it is truncated.
         """
         self._flush()
         digest = self._state.hexdigest()
-        end = EndRecord(count=self._count, digest=digest, outcome=outcome, t=t)
+        end = EndRecord(count=self._count, digest=digest, outcome=outcome, t=t, healed=healed_us)
         self._write(_line(end) + b"\n")
         if self._failure is not None:
             raise self._failure

@@ -206,8 +206,8 @@ def _a(part: str) -> str:
 def _why_no_bound(history: History, cut: Cut) -> str:
     if cut.scenario is None:
         return "needs the scenario: how long convergence may take"
-    if cut.scenario.faults:
-        return "needs the time at which the last fault ended, which a log does not say"
+    if history.healed_us is None:
+        return "the log does not say that its last fault has ended"
     if history.due_us(0) is None:
         return "the log ends before convergence was due"
     return ""
@@ -236,7 +236,7 @@ def lines_of(report: Report, width_columns: int, *, colored: bool) -> Iterator[s
     for sentence in report.missing:
         yield f"note: {printable(sentence)}"
     if report.again and any("not judged" in one.sections for one in report.checks):
-        yield f"note: stores and faults' ends are there in a run: {printable(report.again)}"
+        yield f"note: the stores are there in a run: {printable(report.again)}"
     counts = (f"{_count(report, verdict)} {verdict}" for verdict in ORDER)
     yield f"{', '.join(counts)}; {plural(report.sections, 'section')}"
 

@@ -103,7 +103,7 @@ def history_of_log(section: Section) -> Cut:
         kinds=kinds,
         configs={one.name: one.config for one in _cast(scenario) if one.name in kinds},
         ended_us=last_us if end is None else end.t,
-        healed_us=0 if scenario is not None and not scenario.faults else None,
+        healed_us=_healed_us(scenario, section),
         converge_us=None if scenario is None else scenario.run.converge,
         outcome="truncated" if end is None else end.outcome,
     )
@@ -134,6 +134,13 @@ def _kinds(scenario: Scenario | None, actors: Sequence[str]) -> dict[str, str]:
     if scenario is None:
         return found
     return found | {one.name: one.kind for one in scenario.cast if one.name in actors}
+
+
+def _healed_us(scenario: Scenario | None, section: Section) -> int | None:
+    """Return when the last fault had healed, None if the log does not say."""
+    if section.end is not None and section.end.healed is not None:
+        return section.end.healed
+    return 0 if scenario is not None and not scenario.faults else None
 
 
 def _cast(scenario: Scenario | None) -> tuple[Cast, ...]:

@@ -125,14 +125,16 @@ def _data(section: Section, arrivals: Mapping[Way, list[list[int]]]) -> Table:
             }
             for (source, target), times in arrivals.items()
         ),
-        *_timers(section.records),
+        *_timers(section),
     ]
     data["fault"] = faults
     return data
 
 
-def _timers(records: Sequence[Record]) -> Iterator[Table]:
+def _timers(section: Section) -> Iterator[Table]:
     """Yield of each actor when its timers fired: a real clock's are late."""
+    records, end = section.records, section.end
+    healed = {} if end is None or end.healed is None else {"healed_us": end.healed}
     timers: dict[str, dict[str, list[int]]] = {}
     timeouts: dict[str, list[int]] = {}
     for record in records:
@@ -148,6 +150,7 @@ def _timers(records: Sequence[Record]) -> Iterator[Table]:
             "timers_us": timers.get(name, {}),
             "timeouts_us": timeouts.get(name, []),
             "end_us": records[-1].t,
+            **healed,
         }
 
 

@@ -271,7 +271,7 @@ def run_one(
         outcome = kind_of(error)
         raise
     finally:
-        writer.close(outcome, cell.simulator.now_us)
+        writer.close(outcome, cell.simulator.now_us, cell.healed_us)
 
 
 def log_one(job: CellJob, replication: int, out: BinaryIO, patience_s: float) -> None:

@@ -37,6 +37,7 @@ def test_a_kind_is_named_first_and_fields_keep_their_order(tag: str) -> None:
         "str": "x",
         "int": 1,
         "float": 1.5,
+        "int | None": None,
         "dict[str, Any]": {"a": 1},
         "Envelope[Any]": envelope,
     }

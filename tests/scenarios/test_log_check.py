@@ -64,12 +64,14 @@ def test_a_check_that_asks_for_the_stores_is_never_said_to_hold(tmp_path: Path) 
         assert (verdict == "held") <= (reads is None), name
 
 
-def test_convergence_is_judged_where_nothing_ever_broke(tmp_path: Path) -> None:
-    report = judged(tmp_path, log_of("published/outbox"), "converges_after_heal")
-    assert report.checks[0].reasons == [
-        "needs the time at which the last fault ended, which a log does not say"
-    ]
+def test_convergence_is_judged_where_the_log_says_that_all_has_healed(tmp_path: Path) -> None:
+    old = re.sub(rb',"healed":\d+}', b"}", log_of("published/outbox"))
+    report = judged(tmp_path, old, "converges_after_heal")
+    assert report.checks[0].reasons == ["the log does not say that its last fault has ended"]
     assert report.exit == 3
+    report = judged(tmp_path, log_of("chaos/killed_after_go"), "converges_after_heal")
+    assert report.checks[0].sections == {"held": 1}
+    assert report.exit == 0
     report = judged(tmp_path, log_of("published/cancel"), "converges_after_heal")
     assert report.checks[0].reasons == ["the log ends before convergence was due"]
     report = judged(tmp_path, Made().data(), "converges_after_heal")

@@ -51,8 +51,15 @@ def _as_read(record: object) -> object:
     return msgspec.structs.replace(bare, envelope=whole)  # type: ignore[type-var]  # a struct
 
 
-def test_when_the_last_fault_ended_is_known_only_where_there_was_none() -> None:
-    assert history_of_log(section(log_of("published/outbox"))).history.healed_us is None
+def test_when_the_last_fault_ended_is_what_the_log_says_and_0_where_there_was_none() -> None:
+    log = section(log_of("published/outbox"))
+    assert log.end is not None
+    healed_us = log.end.healed
+    assert healed_us is not None
+    assert 0 < healed_us < log.end.t
+    assert history_of_log(log).history.healed_us == healed_us
+    old = msgspec.structs.replace(log, end=msgspec.structs.replace(log.end, healed=None))
+    assert history_of_log(old).history.healed_us is None
     assert history_of_log(section(log_of("published/cancel"))).history.healed_us == 0
     assert history_of_log(Made().section()).history.healed_us is None
 

@@ -28,6 +28,9 @@ class TimerSchedule(ActorFault, frozen=True, kw_only=True, tag_field="kind", tag
     ]
     timeouts_us: Annotated[tuple[Time, ...], "when the time of a question was up, likewise"] = ()
     end_us: Annotated[Time, "when the log ended, likewise"]
+    healed_us: Annotated[
+        Time | None, "when the log's last fault had healed, likewise; without it never"
+    ] = None
 
     def at_work(self) -> Timekeeping:
         """Return what acts in one cell."""
@@ -70,8 +73,8 @@ class Timekeeping(ActorWorking):
 
     @property
     def healed_us(self) -> int | None:
-        """When the log ended."""
-        return self._fault.end_us
+        """When what the log is of had healed: late timers themselves are no fault."""
+        return self._fault.healed_us
 
 
 def _key(subject: str | int) -> str | None:

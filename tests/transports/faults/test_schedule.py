@@ -33,9 +33,7 @@ class TestSchedule(LinkFaultContract):
         assert working.judge(get(4)) is None, "behind the list"
         assert working.fired == 3
 
-    def test_it_is_over_with_its_last_message(self) -> None:
-        assert self.works(arrivals_us=[[5 * S], [], [2 * S, 7 * S]]).healed_us == 7 * S
-        assert self.works(arrivals_us=[]).healed_us == 0
+    healed_us = 0  # what the log is of heals at a time that others know
 
     @pytest.mark.parametrize("times", [[[-1]], [["1s"]], [1]])
     def test_what_is_no_time_is_refused(self, times: Any) -> None:

@@ -20,7 +20,12 @@ class TestTimerSchedule(ActorFaultContract):
     """The suite on timer_schedule."""
 
     kind = TimerSchedule
-    fields: Mapping[str, Any] = {"actor": "relay", "timers_us": LATE, "end_us": 20 * S}
+    fields: Mapping[str, Any] = {
+        "actor": "relay",
+        "timers_us": LATE,
+        "end_us": 20 * S,
+        "healed_us": 7,
+    }
 
     def test_each_comes_at_its_next_time_and_never_before_it_is_due(self) -> None:
         world = FakeWorld()
@@ -36,7 +41,8 @@ class TestTimerSchedule(ActorFaultContract):
         working.came(77)
         assert working.next_us(78, 6 * S) == 20 * S + 1
         assert working.fired == 3
-        assert working.healed_us == 20 * S
+        assert working.healed_us == 7
+        assert self.works(healed_us=None).healed_us is None
         working.start(Chance())
         assert working.next_us("poll", 0) == 3 * S
 
