@@ -15,6 +15,8 @@ from logs.read import LogError, RawSection
 from logs.record import MessageRecord
 from scenarios.load import Plan, load_plan
 from scenarios.promote import arrivals_of, compare, heard, promote
+from scenarios.results import Exit
+from scenarios.run import run
 from scenarios.runner import Options, job_of
 from scenarios.work import log_one
 from tests.scenarios.commandline import ROOT, command
@@ -98,6 +100,18 @@ def test_a_message_that_never_came_is_lost_and_one_that_came_twice_comes_twice()
     assert any(len(times) > 1 for way in ways.values() for times in way)
     script = Script(records)
     assert sum(map(len, ways.values())) == sum(len(one) for one in script.sent.values())
+
+
+KEPT = ROOT / "scenarios" / "regressions" / "no_journal_over_tcp.json"
+
+
+def test_what_was_lost_over_sockets_is_kept_as_a_regression_test() -> None:
+    """It was found by chaos/killed_after_go over TCP, with a relay that has no journal."""
+    [(_, found)] = run(KEPT, jobs=1).scenarios[0].found
+    assert found.check == "results_arrive"
+    safe = run(KEPT, {"relay.use": "built-in"}, jobs=1)
+    assert safe.exit is Exit.OK
+    assert safe.scenarios[0].found == []
 
 
 def test_a_simulator_s_log_needs_no_promotion() -> None:
