@@ -228,9 +228,10 @@ class HostContext(ActorContext):
 
     def log(self, event: str, **fields: Any) -> None:
         """Record that something happened."""
-        self.effects.append(partial(self._say, self.record, event, fields))
+        self.effects.append(partial(self.say, self.record, event, fields))
 
-    def _say(self, record: int, event: str, fields: dict[str, Any]) -> None:
+    def say(self, record: int, event: str, fields: dict[str, Any]) -> None:
+        """Let watchers and the log know of an event; `record` is its turn's."""
         world = self._world
         watcher = self.watchers.get(event)
         if watcher is not None:

@@ -253,8 +253,8 @@ class TrioWorld(HostedWorld):
         try:
             trio.run(self._main, clock=clock)
         except (BaseExceptionGroup, trio.TrioInternalError) as error:
-            told = _told(error)
-            raise told from told.__cause__
+            first = told(error)
+            raise first from first.__cause__
         finally:
             self.recorder = self._network = self._nursery = self._clock = None
 
@@ -276,7 +276,7 @@ class TrioWorld(HostedWorld):
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                await self._network.open(nursery, self._wired())
+                await self._open(self._network, nursery)
                 self._clock = trio.lowlevel.current_clock()
                 self._zero_s = self._clock.current_time()
                 if self._serving:
@@ -290,9 +290,9 @@ class TrioWorld(HostedWorld):
         finally:
             self._still_us = self._last_us if self.finished else self.now_us
 
-    def _wired(self) -> list[str]:
-        """Return the actors that the network is to join; a world may have some that dial in."""
-        return list(self.contexts)
+    async def _open(self, network: Network, nursery: trio.Nursery) -> None:
+        """Join the actors; a world may have some that come to it by themselves."""
+        await network.open(nursery, list(self.contexts))
 
     def _message_codec(self) -> WireCodec:
         if self._codec is None:
@@ -485,12 +485,12 @@ class TrioWorld(HostedWorld):
         self.finish()
 
 
-def _told(error: BaseException) -> BaseException:
+def told(error: BaseException) -> BaseException:
     """Return what is to be raised of all that tasks raised: an interrupt, else the first error."""
     if isinstance(error, trio.TrioInternalError) and error.__cause__ is not None:
-        return _told(error.__cause__)  # a signal's handler raised in the scheduler itself
+        return told(error.__cause__)  # a signal's handler raised in the scheduler itself
     if not isinstance(error, BaseExceptionGroup):
         return error
-    leaves = [_told(one) for one in error.exceptions]
+    leaves = [told(one) for one in error.exceptions]
     interrupts = [one for one in leaves if not isinstance(one, Exception)]
     return (interrupts or leaves)[0]

@@ -3,7 +3,7 @@
 A program is started for each replication, in the scenario's folder, and told in its environment
 where the server is and who it is. It dials, greets and speaks the format of docs/wire.md like a
 relay on another machine. It leads a process group of its own, so Ctrl-C reaches it through us
-alone, and what it starts ends with it.
+alone, and what it starts ends with it. Should this process be killed, a guard ends them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import trio
 
 from actors.errors import SimulationError
+from scenarios.guard import Guard, keep_guard
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
 from transports.local import LOOPBACK, Handle, TcpTransport, Wire
@@ -53,9 +54,16 @@ class ProgramFailedError(SimulationError):
 class Program:
     """One program in one replication: a process, and after a kill the next one."""
 
-    def __init__(self, launch: Launch, token: str, say: Callable[[str], None]) -> None:
+    stdin: ClassVar[int] = subprocess.DEVNULL
+    term_limit_s: ClassVar[float] = TERM_LIMIT_S
+    waits: ClassVar[bool] = False  # whether the next process may be there before it is revived
+
+    def __init__(
+        self, launch: Launch, token: str, say: Callable[[str], None], guard: Guard
+    ) -> None:
         self.launch = launch
         self.token = token
+        self._guard = guard
         self.greeted = trio.Event()
         self.handled: trio.CancelScope | None = None  # its present connection
         self.trouble = ""  # why its last connection ended
@@ -76,7 +84,8 @@ class Program:
             if not self._killed:
                 raise ProgramFailedError(self._epitaph(code))
             self._killed = False
-            await self._up.wait()
+            if not self.waits:
+                await self._up.wait()
 
     def kill(self) -> None:
         """End it at once; it stays down until `revive`."""
@@ -103,7 +112,7 @@ class Program:
                 command,
                 cwd=self.launch.folder,
                 env={**os.environ, **self.launch.environment, **environment},
-                stdin=subprocess.DEVNULL,
+                stdin=self.stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -114,7 +123,9 @@ class Program:
                 f"(looked for from {self.launch.folder})"
             ) from error
         self._process = process
+        self._guard.add(process.pid)
         try:
+            await self._begin(process)
             if self._killed:  # meanwhile
                 self._signal(signal.SIGKILL)
             async with trio.open_nursery() as nursery:
@@ -129,15 +140,19 @@ class Program:
                 await self._end(process)
         return code
 
+    async def _begin(self, process: trio.Process) -> None:
+        """Tell a process what it waits to be told."""
+
     async def _end(self, process: trio.Process) -> None:
         """End a process, politely at first, and whatever it has started."""
-        if process.poll() is None:
+        if process.poll() is None and self.term_limit_s:
             self._signal(signal.SIGTERM)
             self._signal(signal.SIGCONT)  # one that is stopped could not hear it
-            with trio.move_on_after(TERM_LIMIT_S):
+            with trio.move_on_after(self.term_limit_s):
                 await process.wait()
         self._signal(signal.SIGKILL)
         await process.wait()
+        self._guard.remove(process.pid)
         self._process = None
         if process.stdout is not None:
             await process.stdout.aclose()
@@ -219,8 +234,14 @@ class ProgramTransport(TcpTransport):
         self._converse = handle
         self._guests = {name: secrets.token_hex() for name in self.launches}
         await super().open(nursery, names, self._receive)
+        if not self.launches:
+            return
+        if self.server not in self._ports:  # nobody else dials it
+            listener = await self._listener(self.server)
+            nursery.start_soon(self._listen, self.server, listener, self._guests)
+        guard = await nursery.start(keep_guard)
         self.running = {
-            name: Program(launch, self._guests[name], self._say)
+            name: Program(launch, self._guests[name], self._say, guard)
             for name, launch in self.launches.items()
         }
         for program in self.running.values():

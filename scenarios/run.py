@@ -18,6 +18,7 @@ from scenarios.problems import Problem, ScenarioError, suggest
 from scenarios.results import Results
 from scenarios.runner import Options, Progress, Runner, chosen_cells
 from scenarios.shipped import find
+from scenarios.spec import SEPARATE_FAULTS
 from scenarios.stand_in import NEEDS_TCP
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,7 +72,8 @@ def load_plans(paths: Sequence[str], options: Options, *, to_run: bool = True) -
     if options.driver != "sim":
         for plan in plans:
             plan.host = _host_flags(options)
-        problems += [problem for plan in plans for problem in _not_on_trio(plan)]
+        refuse = _not_on_trio if options.processes == "one" else _not_separate
+        problems += [problem for plan in plans for problem in refuse(plan)]
     if to_run and options.transport != "tcp":
         problems += [problem for plan in plans for problem in _not_without_tcp(plan)]
     if problems:
@@ -94,7 +96,8 @@ def _host_flags(options: Options) -> tuple[str, ...]:
     """Return the flags that choose a run's host again."""
     if options.transport == "memory":
         return ("--driver", options.driver)
-    return ("--transport", options.transport, "--speed", f"{options.speed:g}")
+    separate = () if options.processes == "one" else ("--processes", options.processes)
+    return ("--transport", options.transport, *separate, "--speed", f"{options.speed:g}")
 
 
 def _not_on_trio(plan: Plan) -> Iterator[Problem]:
@@ -104,6 +107,19 @@ def _not_on_trio(plan: Plan) -> Iterator[Problem]:
     ):
         words = f"the fault {name} acts on commits, which only the simulator can let fail"
         yield Problem(path=plan.path, message=words, cure="leave --driver and --transport out")
+
+
+def _not_separate(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each fault of what only an actor's own process has."""
+    refused = {
+        fault.name: type(fault).__struct_config__.tag
+        for scenario in plan.scenarios
+        for fault in scenario.faults
+        if type(fault) not in SEPARATE_FAULTS
+    }
+    for name, kind in refused.items():
+        words = f"the fault {name}, a {kind}, can't reach into an actor's own process"
+        yield Problem(path=plan.path, message=words, cure="leave --processes out")
 
 
 def _not_without_tcp(plan: Plan) -> Iterator[Problem]:

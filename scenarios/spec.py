@@ -250,6 +250,19 @@ FAULTS: dict[str, type[Fault]] = {
     "pause": Pause,
 }
 
+# What can be done to actors in processes of their own: to their messages, or by signals.
+SEPARATE_FAULTS: tuple[type[Fault], ...] = (
+    Drop,
+    Delay,
+    Duplicate,
+    Partition,
+    Kill,
+    Suspend,
+    Reorder,
+    Hold,
+    Pause,
+)
+
 
 class Cast(msgspec.Struct, frozen=True, kw_only=True):
     """One actor of the cell: its kind, its name, its class or its program, and its config."""

@@ -1,0 +1,260 @@
+"""The actors' processes as the run has them: started, greeted, heard, stopped and ended.
+
+All of them dial one listener of ours, the hub, since all that they send goes over links that only
+we have. Each keeps its store in a folder that is gone when the replication ends.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Literal
+
+import msgspec
+import trio
+
+from scenarios.guard import Guard, keep_guard
+from scenarios.programs import GREETING_LIMIT_S, Launch, Program, ProgramFailedError
+from scenarios.separate.child import packed
+from scenarios.separate.report import (
+    HUB,
+    OVER,
+    Begin,
+    Delivery,
+    Failed,
+    Job,
+    Report,
+    State,
+    pieces,
+    receive_report,
+)
+from transports.acceptor import serve
+from transports.connection import Connection, Peer
+from transports.envelope import Envelope
+from transports.handshake import PROTOCOL, accept_tokens
+from transports.local import LOOPBACK, PATIENT
+from transports.tcp import SocketsListener, listen_tcp, listen_unix
+
+QUEUE_LIMIT = 256  # messages that wait to be written to one process, as many as a mailbox holds
+
+# A child imports what we have imported, from where we have it.
+_STARTER = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from importlib import import_module; import_module(sys.argv[1]).main()"
+)
+
+Sockets = Literal["tcp", "unix"]
+Hear = Callable[[str, Report | State | Failed], None]
+
+
+class ActorProcess(Program):
+    """One actor's process in one replication, and after a kill the next one.
+
+    `job` is what it is told at its start, but for boot and token. `under_way` has the messages that
+    were handed to it and of which it has not yet reported a turn.
+    """
+
+    stdin: ClassVar[int] = subprocess.PIPE
+    term_limit_s: ClassVar[float] = 0.0  # it has nothing to put in order
+    waits: ClassVar[bool] = True  # while it is down the next one does its imports
+
+    def __init__(
+        self, launch: Launch, job: Job, tokens: dict[str, str], say: Callable[[str], None],
+        guard: Guard,
+    ) -> None:  # fmt: skip
+        super().__init__(launch, "", say, guard)
+        self.job = job
+        self.under_way: deque[Envelope[Any]] = deque()
+        self.records: dict[int, int] = {}  # what its turns are called in the log
+        self.begun = False  # whether it was told to begin its boot
+        self._tokens = tokens
+        self._connection: Connection | None = None
+        self._queue: deque[bytes] = deque()
+        self._more = trio.Event()
+
+    async def _begin(self, process: trio.Process) -> None:
+        await self._up.wait()
+        self._tokens[self.job.cast.name] = token = secrets.token_hex()
+        job = msgspec.structs.replace(self.job, token=token)
+        assert process.stdin is not None, "it was opened with a pipe"
+        with suppress(trio.BrokenResourceError):  # it has ended, and will be heard of
+            await process.stdin.send_all(packed(job))
+
+    def kill(self) -> None:
+        """End it at once; what it has not reported it never tells."""
+        super().kill()
+        self._part()
+
+    def reboot(self, boot: int) -> None:
+        """Start it again, as a new process."""
+        self.job = msgspec.structs.replace(self.job, boot=boot)
+        self.greeted = trio.Event()
+        self.revive()
+
+    def _part(self) -> None:
+        """Let its connection be nobody's."""
+        self._connection, self.begun = None, False
+        self.records = {}
+        self._queue.clear()
+
+    def go_on_after(self, slept_us: int | None) -> None:
+        """Let it go on, its clock having stood still for so long; with None, without a turn."""
+        line = OVER if slept_us is None else b"%d" % slept_us
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with suppress(OSError):
+                os.write(process.stdin.fileno(), line + b"\n")  # type: ignore[attr-defined]  # a pipe's stream has one
+        self.go_on()
+
+    # Its connection
+
+    async def converse(self, connection: Connection, hear: Hear) -> None:
+        """Hear it until its connection breaks, and write what is sent to it."""
+        if self._killed or connection.peer.boot != str(self.job.boot):
+            return  # its last words came through, but it is dead
+        self._connection = connection
+        self.greeted.set()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write, connection)
+            while True:
+                told = await receive_report(connection)
+                if self._connection is not connection:
+                    return  # it was killed: that has left it too late
+                hear(self.launch.name, told)
+
+    def begin(self, zero_s: float, *, look: bool = False) -> None:
+        """Let its time begin, at a time of the machine's monotonic clock."""
+        self.begun = True
+        self.order(Begin(zero_s, look))
+
+    def hand(self, envelope: Envelope[Any], frame: bytes) -> bool:
+        """Send it a message; False if so many wait already that there is no room."""
+        if len(self._queue) >= QUEUE_LIMIT:
+            return False
+        self.under_way.append(envelope)
+        self.order(Delivery(envelope.source, frame))
+        return True
+
+    def order(self, order: msgspec.Struct) -> None:
+        """Send it an order, now if its connection takes it."""
+        for frame in pieces(order):
+            connection = self._connection
+            assert connection is not None, "it has greeted"
+            if self._queue or not connection.send_nowait(frame):
+                self._queue.append(frame)
+                self._more.set()
+
+    async def _write(self, connection: Connection) -> None:
+        """Write what could not be written at once."""
+        while self._connection is connection:
+            while self._queue:
+                frame = self._queue[0]
+                await connection.send(frame)
+                if self._connection is connection:
+                    self._queue.popleft()
+            self._more = trio.Event()
+            await self._more.wait()
+
+
+class Hub:
+    """The processes of one replication. `jobs` are what they are told, but for how to dial."""
+
+    def __init__(
+        self,
+        sockets: Sockets,
+        say: Callable[[str], None],
+        greeting_limit_s: float = GREETING_LIMIT_S,
+    ) -> None:
+        self.processes: dict[str, ActorProcess] = {}
+        self._sockets = sockets
+        self._say = say
+        self._greeting_limit_s = greeting_limit_s
+
+    async def open(self, nursery: trio.Nursery, jobs: Mapping[str, Job], hear: Hear) -> None:
+        """Start every process; `greeted` waits for them. They live as long as the nursery."""
+        self._hear, self.processes = hear, {}
+        await nursery.start(self._house, jobs)
+
+    async def _house(self, jobs: Mapping[str, Job], task_status: trio.TaskStatus[None]) -> None:
+        """Keep the folder as long as there are processes that write into it."""
+        with TemporaryDirectory(prefix="pullcord-") as name:
+            async with trio.open_nursery() as outer:
+                guard = await outer.start(keep_guard, Path(name))
+                listener, where = await self._listen(Path(name))
+                tokens: dict[str, str] = {}
+                for actor, job in jobs.items():
+                    store = str(Path(name, f"{job.index}.sqlite"))
+                    told = msgspec.structs.replace(job, store=store, **where)
+                    process = ActorProcess(_launch(job), told, tokens, self._say, guard)
+                    self.processes[actor] = process
+                async with listener, trio.open_nursery() as inner:
+                    inner.start_soon(self._serve, listener, tokens)
+                    for process in self.processes.values():
+                        inner.start_soon(process.live, {}, _nobody)
+                    task_status.started()
+
+    async def _listen(self, folder: Path) -> tuple[SocketsListener, dict[str, Any]]:
+        """Return a listener, and how a job says where it is."""
+        if self._sockets == "unix":
+            path = folder / "hub"
+            return await listen_unix(path), {"path": str(path)}
+        listener = await listen_tcp(LOOPBACK, 0)
+        return listener, {"host": LOOPBACK, "port": listener.port}
+
+    async def _serve(self, listener: SocketsListener, tokens: dict[str, str]) -> None:
+        async def handle(connection: Connection) -> None:
+            await self.processes[connection.peer.name].converse(connection, self._hear)
+
+        await serve(
+            listener,
+            Peer(protocol=PROTOCOL, name=HUB, boot="0"),
+            accept=accept_tokens(tokens),
+            handle=handle,
+            log=_say_nothing,
+            timings=PATIENT,
+            connection_limit=sys.maxsize,
+        )
+
+    async def greeted(self, *names: str) -> None:
+        """Wait until these have greeted, all if none is named; else ProgramFailedError."""
+        with trio.move_on_after(self._greeting_limit_s):
+            for name in names or self.processes:
+                await self.processes[name].greeted.wait()
+            return
+        missing = next(one for one in self.processes.values() if not one.greeted.is_set())
+        raise ProgramFailedError(
+            f"the process of {missing.launch.name} did not begin within "
+            f"{self._greeting_limit_s:g} s: is the machine out of memory?"
+        )
+
+
+def _launch(job: Job) -> Launch:
+    module = f"{__package__}.child"
+    path = [entry or str(Path.cwd()) for entry in sys.path]
+    return Launch(
+        name=job.cast.name,
+        command=(sys.executable, "-c", _STARTER, module, *path),
+        folder=Path.cwd(),
+        environment={},
+    )
+
+
+def zero_s() -> float:
+    """Return the time of the clock that this process shares with those of the actors."""
+    return time.monotonic()
+
+
+def _nobody(_name: str) -> None:
+    """Take note of an end that there is none of: an actor's process lives as long as its run."""
+
+
+def _say_nothing(_event: str, /, **_fields: Any) -> None:
+    pass

@@ -1,0 +1,316 @@
+"""The trio host with each actor in a process of its own.
+
+What is one for all is here: the links with latency and faults, metrics, the log, the end. An
+actor's turns are taken in its process and told from there, each once it has committed. Then it gets
+its record, its words are heard, and its messages go onto their links. So a log reads as that of
+actors in one process, and times are those at which turns were heard of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.actor import Actor, Place
+from actors.errors import ActorFailedError, SimulationError, UnhandledMessageError
+from actors.host import HostContext
+from actors.network import Network
+from actors.simulator import Due
+from scenarios.program_world import ProgramWorld
+from scenarios.programs import ProgramTransport, to_stderr
+from scenarios.separate.hub import ActorProcess, Hub, Sockets, zero_s
+from scenarios.separate.report import (
+    Done,
+    Failed,
+    Job,
+    Report,
+    Said,
+    Sent,
+    State,
+    Tell,
+    state_of,
+)
+from scenarios.spec import Cast
+from scenarios.stand_in import StandIn
+from scenarios.watchdog import PATIENCE_S
+from transports.codec import FrameError
+from transports.envelope import Envelope
+from transports.memory import DOWN
+
+STATE_LIMIT_S = 10.0  # real time; a turn that takes longer is ended by its process's watchdog
+_FOREVER_US = 1 << 62
+
+
+class ElsewhereError(SimulationError):
+    """An actor failed in its process; what is told of it was made there."""
+
+    def __init__(self, failed: Failed) -> None:
+        self.kind, self.sentence = failed.kind, failed.sentence
+        self.trace, self.actor = failed.trace, failed.actor
+        super().__init__(failed.sentence)
+
+
+class ProcessWorld(ProgramWorld):
+    """A `TrioWorld` whose actors, `cast` at their `places`, are processes; programs may join.
+
+    Files that the cast uses are looked for from `folder`.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        cell: str,
+        *,
+        programs: ProgramTransport,
+        speed: float,
+        cast: tuple[Cast, ...],
+        places: Mapping[str, Place],
+        folder: Path,
+        sockets: Sockets,
+    ) -> None:
+        super().__init__(seed, cell, programs=programs, speed=speed)
+        self.patience_s = PATIENCE_S  # that a turn may take; who watches sets it
+        self._cast = {one.name: one for one in cast}
+        self._places, self._folder = places, folder
+        self._where = seed, cell
+        self._hub = Hub(sockets, to_stderr)
+        self._asked: dict[str, trio.Event] = {}  # whose state is waited for
+
+    def add(self, name: str, actor: Actor, heard: bool = True) -> None:
+        """Add an actor that takes its turns in a process of its own."""
+        stands_in = isinstance(actor, StandIn)
+        super().add(name, actor if stands_in else StandIn(actor), heard)
+
+    def _job(self, number: int, name: str) -> Job:
+        seed, cell = self._where
+        return Job(
+            cast=self._cast[name],
+            place=self._places[name],
+            folder=str(self._folder),
+            index=number,
+            names=tuple(self.contexts),
+            seed=seed,
+            cell=cell,
+            replication=self.replication,
+            boot=0,
+            speed=self._speed,
+            patience_s=self.patience_s,
+            store="",
+            token="",  # each start gets its own
+        )
+
+    # Beginning and end
+
+    async def _main(self) -> None:
+        self._asked = {}
+        # Actors have timers that we don't see: that nothing is due here does not mean the end.
+        self.schedule([_FOREVER_US, 0, None, None, 0, None])
+        await super()._main()
+
+    async def _open(self, network: Network, nursery: trio.Nursery) -> None:
+        jobs = {
+            name: self._job(number, name)
+            for number, name in enumerate(self.contexts)
+            if name not in self._programs.launches
+        }
+        await self._hub.open(nursery, jobs, self._hear)
+        await network.open(nursery, [self._programs.server])  # which programs dial
+        await self._hub.greeted()
+
+    async def _boot(self, actor: HostContext) -> None:
+        process = self._hub.processes.get(actor.name)
+        if process is None:
+            await super()._boot(actor)
+        else:
+            process.begin(self._zero())
+
+    def _zero(self) -> float:
+        """Return when time began, by the clock that the processes share."""
+        return zero_s() - (trio.current_time() - self._zero_s)
+
+    async def _live(self, actor: HostContext, boot: bool) -> None:
+        """Leave the actor's life to its process; a new one is told to begin once it greets."""
+        if boot:
+            process = self._hub.processes[actor.name]
+            with actor.scope:
+                await self._hub.greeted(actor.name)
+                process.begin(self._zero())
+
+    async def _keep_time(self) -> None:
+        await super()._keep_time()
+        if self.recorder is not None:
+            await self._collect()
+
+    async def _collect(self) -> None:
+        """Ask every process for its state: what actors hold in the end is judged."""
+        for name, context in self.contexts.items():
+            process = self._hub.processes.get(name)
+            if process is None:
+                continue
+            self._asked[name] = trio.Event()
+            if process.begun:
+                process.order(Tell())
+                if context.suspended_us >= 0:
+                    process.go_on_after(None)
+            else:
+                await self._look_at(context, process)
+        with trio.move_on_after(STATE_LIMIT_S):
+            for asked in self._asked.values():
+                await asked.wait()
+            return
+        late = next(name for name, asked in self._asked.items() if not asked.is_set())
+        raise SimulationError(f"{late} did not tell its state within {STATE_LIMIT_S:g} s")
+
+    async def _look_at(self, context: HostContext, process: ActorProcess) -> None:
+        """Ask for the state of an actor that is down, of a new process that starts for that."""
+        if context.down:
+            process.reboot(context.boot + 1)
+        context.scope.cancel()  # if it starts, it is not to begin its boot any more
+        await self._hub.greeted(context.name)
+        process.begin(self._zero(), look=True)
+
+    # Messages
+
+    def deliver_now(self, envelope: Envelope[Any]) -> None:
+        """Send the message to its actor's process."""
+        target = self.contexts[envelope.target]
+        if envelope.target in self._programs.launches:
+            super().deliver_now(envelope)
+            return
+        if type(envelope.body) not in target.handlers:
+            raise UnhandledMessageError(
+                f"{target.name} has no handler for {type(envelope.body).__name__}: "
+                "name it in `handlers`"
+            )
+        process = self._hub.processes[target.name]
+        if self._asked:
+            return  # it is over: that was still under way
+        if target.down:
+            self.lose(envelope, DOWN)
+        elif not process.begun:
+            self.lose(envelope, "disconnected")
+        elif not process.hand(envelope, self._framed(envelope)):
+            self.lose(envelope, "queue full")
+
+    def _framed(self, envelope: Envelope[Any]) -> bytes:
+        try:
+            return self._message_codec().encode(envelope)
+        except FrameError as error:  # the number of its cause may be what is too much
+            what = f"its {type(envelope.body).__name__} to {envelope.target}"
+            raise ActorFailedError(envelope.source, what, self.now_us) from error
+
+    def _is_busy(self) -> bool:
+        return any(
+            process.under_way and self.contexts[name].suspended_us < 0
+            for name, process in self._hub.processes.items()
+        )
+
+    # What processes tell
+
+    def _hear(self, name: str, told: Report | State | Failed) -> None:
+        if isinstance(told, Failed):
+            raise ElsewhereError(told)
+        context, process = self.contexts[name], self._hub.processes[name]
+        if isinstance(told, State):
+            tables, timers = state_of(told)
+            context.store.restore(tables)
+            due: dict[str, Due] = {
+                timer: [due_us, 0, None, None, 0, None] for timer, due_us in timers.items()
+            }
+            context.timers.update(due)
+            self._asked[name].set()
+            return
+        if not self._record(context, process, told):
+            return
+        process.records[told.number] = context.record
+        for effect in told.effects:
+            if isinstance(effect, Said):
+                context.say(context.record, effect.event, effect.fields)
+            elif isinstance(effect, Sent):
+                self._post_on(context, effect)
+            elif isinstance(effect, Done):
+                self.on_done(name)
+        self._last_us = self.now_us
+
+    def _record(self, context: HostContext, process: ActorProcess, told: Report) -> bool:
+        """Make the turn's record; return whether there was a turn that committed."""
+        recorder, name, now_us = self.recorder, context.name, self.now_us
+        if told.input in ("message", "late"):
+            envelope = process.under_way.popleft()
+            assert envelope.id == told.what, "mail is taken in the order in which it came"
+            if told.input == "late":
+                self._late(envelope)
+                return False
+            if recorder is not None:
+                context.record = recorder.message(now_us, envelope)
+            context.handlers[type(envelope.body)](context, envelope)  # it is seen by metrics alone
+        elif recorder is not None:
+            cause = process.records.get(told.cause, 0)
+            if told.input == "start":
+                context.record = recorder.start(now_us, name, int(told.what))
+            elif told.input == "timer":
+                context.record = recorder.timer(now_us, name, cause, str(told.what))
+            else:
+                context.record = recorder.unanswered(now_us, name, cause, int(told.what))
+        if told.undone:
+            if recorder is not None:
+                recorder.undone(now_us, name, context.record, told.undone)
+            return False
+        return True
+
+    def _post_on(self, context: HostContext, sent: Sent) -> None:
+        """Put a message of a turn onto its link, with the turn's record as its cause."""
+        codec = self._message_codec()
+        try:
+            envelope = codec.decode(sent.frame, context.name)
+        except FrameError as error:
+            raise UnhandledMessageError(
+                f"{context.name} sent a {sent.kind} that nobody can read, since no actor has a "
+                f"handler for it or a field has another type than it says: {error}"
+            ) from error
+        context.links[envelope.target](msgspec.structs.replace(envelope, cause=context.record))
+
+    # Actor faults
+
+    def _end(self, context: HostContext) -> None:
+        process = self._hub.processes.get(context.name)
+        if process is None:
+            super()._end(context)
+            return
+        process.kill()  # by SIGKILL
+        context.scope.cancel()
+        left = list(process.under_way)
+        process.under_way.clear()
+        for envelope in left:
+            self.lose(envelope, DOWN)
+
+    def _begin_anew(self, context: HostContext) -> None:
+        process = self._hub.processes.get(context.name)
+        if process is None:
+            super()._begin_anew(context)
+            return
+        context.begin_boot()
+        process.reboot(context.boot)
+        assert self._nursery is not None, "actors are revived while the world runs"
+        self._nursery.start_soon(self._live, context, True)
+
+    def _stop(self, context: HostContext, clock_stops: bool) -> None:
+        process = self._hub.processes.get(context.name)
+        if process is None:
+            super()._stop(context, clock_stops)
+            return
+        context.suspended_us, context.clock_stops = self.now_us, clock_stops
+        process.stop()  # by SIGSTOP
+
+    def _go_on(self, context: HostContext) -> None:
+        process = self._hub.processes.get(context.name)
+        if process is None:
+            super()._go_on(context)
+            return
+        slept_us = self.now_us - context.suspended_us if context.clock_stops else 0
+        context.suspended_us = -1
+        process.go_on_after(slept_us)  # by SIGCONT
