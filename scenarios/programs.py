@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 import trio
@@ -47,6 +47,24 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     may_end: bool = False
 
 
+class Running(Protocol):
+    """What is used of a `trio.Process`."""
+
+    @property
+    def pid(self) -> int:
+        """Its number, and that of the group that it leads."""
+
+    @property
+    def stdout(self) -> trio.abc.ReceiveStream | None:
+        """What it prints."""
+
+    async def wait(self) -> int:
+        """Wait for its end; return its exit code, or a signal's number with a minus."""
+
+    def poll(self) -> int | None:
+        """Return its exit code once it has ended."""
+
+
 class ProgramFailedError(SimulationError):
     """A program ended before the replication did, could not be started, or never greeted."""
 
@@ -54,7 +72,6 @@ class ProgramFailedError(SimulationError):
 class Program:
     """One program in one replication: a process, and after a kill the next one."""
 
-    stdin: ClassVar[int] = subprocess.DEVNULL
     term_limit_s: ClassVar[float] = TERM_LIMIT_S
     waits: ClassVar[bool] = False  # whether the next process may be there before it is revived
 
@@ -68,7 +85,7 @@ class Program:
         self.handled: trio.CancelScope | None = None  # its present connection
         self.trouble = ""  # why its last connection ended
         self._say = say
-        self._process: trio.Process | None = None
+        self._process: Running | None = None
         self._last_line = ""
         self._killed = False  # and its process's end not noticed yet
         self._up = trio.Event()
@@ -104,15 +121,15 @@ class Program:
         """Let it go on."""
         self._signal(signal.SIGCONT)
 
-    async def _run(self, environment: Mapping[str, str]) -> int:
-        """Start it and wait for its end; whatever happens, nothing of it is left."""
+    async def _open(self, environment: Mapping[str, str]) -> Running:
+        """Start it."""
         command = list(self.launch.command)
         try:
-            process = await trio.lowlevel.open_process(
+            return await trio.lowlevel.open_process(
                 command,
                 cwd=self.launch.folder,
                 env={**os.environ, **self.launch.environment, **environment},
-                stdin=self.stdin,
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -122,10 +139,14 @@ class Program:
                 f"{self.launch.name} can't be started: {command[0]}: {error.strerror} "
                 f"(looked for from {self.launch.folder})"
             ) from error
+
+    async def _run(self, environment: Mapping[str, str]) -> int:
+        """Start it and wait for its end; whatever happens, nothing of it is left."""
+        process = await self._open(environment)
         self._process = process
         self._guard.add(process.pid)
         try:
-            await self._begin(process)
+            await self._begin()
             if self._killed:  # meanwhile
                 self._signal(signal.SIGKILL)
             async with trio.open_nursery() as nursery:
@@ -140,10 +161,10 @@ class Program:
                 await self._end(process)
         return code
 
-    async def _begin(self, process: trio.Process) -> None:
-        """Tell a process what it waits to be told."""
+    async def _begin(self) -> None:
+        """Tell the process what it waits to be told."""
 
-    async def _end(self, process: trio.Process) -> None:
+    async def _end(self, process: Running) -> None:
         """End a process, politely at first, and whatever it has started."""
         if process.poll() is None and self.term_limit_s:
             self._signal(signal.SIGTERM)
@@ -163,7 +184,7 @@ class Program:
             with suppress(ProcessLookupError, PermissionError):  # macOS says so of a dead group
                 os.killpg(self._process.pid, number)
 
-    async def _hear(self, process: trio.Process, heard: trio.Event) -> None:
+    async def _hear(self, process: Running, heard: trio.Event) -> None:
         """Say every line that it prints, with its name in front."""
         rest = b""
         assert process.stdout is not None, "it was opened with a pipe"

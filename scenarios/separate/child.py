@@ -35,15 +35,18 @@ NAPS_BYTES = 4096  # of the lines that tell for how long the clock stood still
 
 def packed(job: Job) -> bytes:
     """Return what `read_job` reads: a user's file is to be imported before its config is read."""
+    where = job.cwd, job.import_path
     own = None if job.cast.use is None else str(foreign_path(job.cast.use, Path(job.folder))[0])
-    data = pickle.dumps((own, pickle.dumps(job)))
+    data = pickle.dumps((*where, own, pickle.dumps(job)))
     return len(data).to_bytes(4, "big") + data
 
 
 def read_job() -> Job:
     """Read the job from standard input; EOFError if that is closed before."""
     size = _read(4)
-    own, data = pickle.loads(_read(int.from_bytes(size, "big")))  # noqa: S301  our parent wrote it
+    whole = _read(int.from_bytes(size, "big"))
+    cwd, sys.path[:], own, data = pickle.loads(whole)  # noqa: S301  our parent wrote it
+    os.chdir(cwd)
     if own is not None:
         load_file(Path(own))
     job: Job = pickle.loads(data)  # noqa: S301  our parent wrote it

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import subprocess
 import sys
 import time
 from collections import deque
@@ -24,6 +23,7 @@ import trio
 from scenarios.guard import Guard, keep_guard
 from scenarios.programs import GREETING_LIMIT_S, Launch, Program, ProgramFailedError
 from scenarios.separate.child import packed
+from scenarios.separate.forks import Forked, Forker, forker_of_this_process
 from scenarios.separate.report import (
     HUB,
     OVER,
@@ -45,12 +45,6 @@ from transports.tcp import SocketsListener, listen_tcp, listen_unix
 
 QUEUE_LIMIT = 256  # messages that wait to be written to one process, as many as a mailbox holds
 
-# A child imports what we have imported, from where we have it.
-_STARTER = (
-    "import sys; sys.path[:] = sys.argv[2:]; "
-    "from importlib import import_module; import_module(sys.argv[1]).main()"
-)
-
 Sockets = Literal["tcp", "unix"]
 Hear = Callable[[str, Report | State | Failed], None]
 
@@ -62,15 +56,18 @@ class ActorProcess(Program):
     were handed to it and of which it has not yet reported a turn.
     """
 
-    stdin: ClassVar[int] = subprocess.PIPE
     term_limit_s: ClassVar[float] = 0.0  # it has nothing to put in order
     waits: ClassVar[bool] = True  # while it is down the next one does its imports
 
     def __init__(
-        self, launch: Launch, job: Job, tokens: dict[str, str], say: Callable[[str], None],
+        self, job: Job, forker: Forker, tokens: dict[str, str], say: Callable[[str], None],
         guard: Guard,
     ) -> None:  # fmt: skip
+        name = job.cast.name
+        launch = Launch(name=name, command=(), folder=Path(job.folder), environment={})
         super().__init__(launch, "", say, guard)
+        self._forker = forker
+        self._forked: Forked | None = None
         self.job = job
         self.under_way: deque[Envelope[Any]] = deque()
         self.records: dict[int, int] = {}  # what its turns are called in the log
@@ -80,13 +77,21 @@ class ActorProcess(Program):
         self._queue: deque[bytes] = deque()
         self._more = trio.Event()
 
-    async def _begin(self, process: trio.Process) -> None:
+    async def _open(self, _environment: Mapping[str, str]) -> Forked:
+        self._forked = await self._forker.fork()
+        if self._forked is None:
+            raise ProgramFailedError(
+                f"{self.launch.name} can't be started: what was to fork its process has ended"
+            )
+        return self._forked
+
+    async def _begin(self) -> None:
         await self._up.wait()
         self._tokens[self.job.cast.name] = token = secrets.token_hex()
         job = msgspec.structs.replace(self.job, token=token)
-        assert process.stdin is not None, "it was opened with a pipe"
+        assert self._forked is not None, "it was opened"
         with suppress(trio.BrokenResourceError):  # it has ended, and will be heard of
-            await process.stdin.send_all(packed(job))
+            await self._forked.stdin.send_all(packed(job))
 
     def kill(self) -> None:
         """End it at once; what it has not reported it never tells."""
@@ -108,10 +113,9 @@ class ActorProcess(Program):
     def go_on_after(self, slept_us: int | None) -> None:
         """Let it go on, its clock having stood still for so long; with None, without a turn."""
         line = OVER if slept_us is None else b"%d" % slept_us
-        process = self._process
-        if process is not None and process.stdin is not None:
+        if self._process is not None and self._forked is not None:
             with suppress(OSError):
-                os.write(process.stdin.fileno(), line + b"\n")  # type: ignore[attr-defined]  # a pipe's stream has one
+                os.write(self._forked.stdin.fileno(), line + b"\n")
         self.go_on()
 
     # Its connection
@@ -181,9 +185,11 @@ class Hub:
     async def open(self, nursery: trio.Nursery, jobs: Mapping[str, Job], hear: Hear) -> None:
         """Start every process; `greeted` waits for them. They live as long as the nursery."""
         self._hear, self.processes = hear, {}
-        await nursery.start(self._house, jobs)
+        await nursery.start(self._house, jobs, forker_of_this_process())
 
-    async def _house(self, jobs: Mapping[str, Job], task_status: trio.TaskStatus[None]) -> None:
+    async def _house(
+        self, jobs: Mapping[str, Job], forker: Forker, task_status: trio.TaskStatus[None]
+    ) -> None:
         """Keep the folder as long as there are processes that write into it."""
         with TemporaryDirectory(prefix="pullcord-") as name:
             async with trio.open_nursery() as outer:
@@ -193,7 +199,7 @@ class Hub:
                 for actor, job in jobs.items():
                     store = str(Path(name, f"{job.index}.sqlite"))
                     told = msgspec.structs.replace(job, store=store, **where)
-                    process = ActorProcess(_launch(job), told, tokens, self._say, guard)
+                    process = ActorProcess(told, forker, tokens, self._say, guard)
                     self.processes[actor] = process
                 async with listener, trio.open_nursery() as inner:
                     inner.start_soon(self._serve, listener, tokens)
@@ -234,17 +240,6 @@ class Hub:
             f"the process of {missing.launch.name} did not begin within "
             f"{self._greeting_limit_s:g} s: is the machine out of memory?"
         )
-
-
-def _launch(job: Job) -> Launch:
-    module = f"{__package__}.child"
-    path = [entry or str(Path.cwd()) for entry in sys.path]
-    return Launch(
-        name=job.cast.name,
-        command=(sys.executable, "-c", _STARTER, module, *path),
-        folder=Path.cwd(),
-        environment={},
-    )
 
 
 def zero_s() -> float:

@@ -30,6 +30,7 @@ _MORE, _LAST = b"\x00", b"\x01"  # what a piece begins with
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """All that an actor's process is told before it begins.
 
+    Files are looked for from `folder`, and imported as in our own process, where we work in `cwd`.
     `index` is its place among the actors, so that no two make the same id, and `names` are all of
     them. `store` is the file of its durable state, `host` and `port` or else `path` is where it
     dials. It lives in boot number `boot`.
@@ -38,6 +39,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     cast: Cast
     place: Place
     folder: str
+    cwd: str
+    import_path: tuple[str, ...]
     index: int
     names: tuple[str, ...]
     seed: int

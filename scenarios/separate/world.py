@@ -8,6 +8,7 @@ actors in one process, and times are those at which turns were heard of.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from actors.errors import ActorFailedError, SimulationError, UnhandledMessageErr
 from actors.host import HostContext
 from actors.network import Network
 from actors.simulator import Due
+from actors.world import SETTLE_LIMIT_S
 from scenarios.program_world import ProgramWorld
 from scenarios.programs import ProgramTransport, to_stderr
 from scenarios.separate.hub import ActorProcess, Hub, Sockets, zero_s
@@ -42,6 +44,7 @@ from transports.envelope import Envelope
 from transports.memory import DOWN
 
 STATE_LIMIT_S = 10.0  # real time; a turn that takes longer is ended by its process's watchdog
+TICK_S = 0.001
 _FOREVER_US = 1 << 62
 
 
@@ -91,6 +94,8 @@ class ProcessWorld(ProgramWorld):
             cast=self._cast[name],
             place=self._places[name],
             folder=str(self._folder),
+            cwd=str(Path.cwd()),
+            import_path=tuple(sys.path),
             index=number,
             names=tuple(self.contexts),
             seed=seed,
@@ -202,6 +207,12 @@ class ProcessWorld(ProgramWorld):
         except FrameError as error:  # the number of its cause may be what is too much
             what = f"its {type(envelope.body).__name__} to {envelope.target}"
             raise ActorFailedError(envelope.source, what, self.now_us) from error
+
+    async def _settle(self) -> None:
+        """Wait until every process has told of the turns that its mail caused."""
+        with trio.move_on_after(SETTLE_LIMIT_S):
+            while self._is_busy():  # noqa: ASYNC110  rest is not one process's event
+                await trio.sleep(TICK_S)
 
     def _is_busy(self) -> bool:
         return any(
