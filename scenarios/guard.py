@@ -10,9 +10,11 @@ from pathlib import Path
 
 import trio
 
+from scenarios import watch_parent
+
 PARTING_LIMIT_S = 3.0  # for what it guards to be ended by its owner, who may wait a second for each
 
-_SCRIPT = Path(__file__).with_name("watch_parent.py")
+_SCRIPT = watch_parent.__file__
 
 
 class Guard:
@@ -20,6 +22,7 @@ class Guard:
 
     def __init__(self, process: trio.Process) -> None:
         assert process.stdin is not None, "it was opened with a pipe"
+        self._process = process
         self._fd = process.stdin.fileno()  # type: ignore[attr-defined]  # a pipe's stream has one
         self._groups: dict[int, None] = {}
         self._empty = trio.Event()
@@ -52,7 +55,7 @@ async def keep_guard(*folders: Path, task_status: trio.TaskStatus[Guard]) -> Non
     It also removes the folders, should their owner not be able to.
     """
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-I", "-S", str(_SCRIPT), *map(str, folders)],
+        [sys.executable, "-I", "-S", _SCRIPT, *map(str, folders)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
