@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scenarios.choices import Driver, Transport
+from scenarios.choices import Driver
 from scenarios.flags import CellFlags, RunFlags
 from scenarios.overrides import Override, parse_override
 from scenarios.problems import Problem, ScenarioError, listed
@@ -74,20 +73,7 @@ def _driver(run: RunFlags, problems: list[Problem]) -> Driver:
     if driver == "sim" and run.transport != "memory":
         words = f"the simulator has no sockets, so --transport {run.transport} needs another driver"
         problems.append(_problem("--driver", words, "leave --driver out, or write --driver trio"))
-    if run.processes == "separate":
-        problems += _not_separate(run.transport)
     return driver
-
-
-def _not_separate(transport: Transport) -> list[Problem]:
-    """Return what keeps actors from having processes of their own."""
-    if sys.platform == "win32":
-        words = "needs signals that stop and kill a process, which Windows has not"
-        return [_problem("--processes", words, "leave it out: the actors share one process")]
-    if transport == "memory":
-        words = "processes have no memory in common, so separate ones need sockets"
-        return [_problem("--processes", words, "give --transport tcp, or unix")]
-    return []
 
 
 class ExploreLimits(NamedTuple):

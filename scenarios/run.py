@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -72,10 +73,7 @@ def load_plans(paths: Sequence[str], options: Options, *, to_run: bool = True) -
     if options.driver != "sim":
         for plan in plans:
             plan.host = _host_flags(options)
-        refuse = _not_on_trio if options.processes == "one" else _not_separate
-        problems += [problem for plan in plans for problem in refuse(plan)]
-    if to_run and options.transport != "tcp":
-        problems += [problem for plan in plans for problem in _not_without_tcp(plan)]
+    problems += _not_on_host(plans, options, to_run)
     if problems:
         raise ScenarioError(problems)
     seen: dict[str, str] = {}
@@ -100,6 +98,17 @@ def _host_flags(options: Options) -> tuple[str, ...]:
     return ("--transport", options.transport, *separate, "--speed", f"{options.speed:g}")
 
 
+def _not_on_host(plans: Sequence[Plan], options: Options, to_run: bool) -> Iterator[Problem]:
+    """Yield a problem for all that can't be on the host that the options choose."""
+    if options.processes == "separate":
+        yield from _no_processes(options)
+    refuse = _not_on_trio if options.processes == "one" else _not_separate
+    for plan in plans if options.driver != "sim" else ():
+        yield from refuse(plan)
+    for plan in plans if to_run and options.transport != "tcp" else ():
+        yield from _not_without_tcp(plan)
+
+
 def _not_on_trio(plan: Plan) -> Iterator[Problem]:
     """Yield a problem for each fault that only the simulator can do."""
     for name in dict.fromkeys(
@@ -107,6 +116,16 @@ def _not_on_trio(plan: Plan) -> Iterator[Problem]:
     ):
         words = f"the fault {name} acts on commits, which only the simulator can let fail"
         yield Problem(path=plan.path, message=words, cure="leave --driver and --transport out")
+
+
+def _no_processes(options: Options) -> Iterator[Problem]:
+    """Yield what keeps actors from having processes of their own."""
+    if sys.platform == "win32":
+        words = "needs signals that stop and kill a process, which Windows has not"
+        yield Problem(path="--processes", message=words, cure="leave it out")
+    if options.transport == "memory":
+        words = "processes have no memory in common, so separate ones need sockets"
+        yield Problem(path="--processes", message=words, cure="give --transport tcp, or unix")
 
 
 def _not_separate(plan: Plan) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 """From what a user names to a run."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,10 @@ from scenarios.load import Plan
 from scenarios.problems import ScenarioError
 from scenarios.run import code_digest, default_base, default_name, load_plans, resume, run
 from scenarios.runner import Options
+from scenarios.spec import FAULTS, SEPARATE_FAULTS
 from tests.scenarios.commandline import SMALL, plan_of, write, write_foreign
 from tests.scenarios.test_runner import cut, interrupting
+from transports.faults.fault import LinkFault
 
 
 def test_a_file_is_run_from_python(tmp_path: Path) -> None:
@@ -139,6 +142,60 @@ def test_options_are_those_of_the_run(tmp_path: Path) -> None:
     again = resume(tmp_path / "out", jobs=1)
     assert again.scenarios[0].digest == whole.scenarios[0].digest
     assert [cell.cell.label for cell in again.scenarios[0].cells] == ["relay.poll=20s"]
+
+
+# Processes
+
+
+FAULTY = """
+[[fault]]
+kind = "{}"
+actor = "relay"
+{}
+"""
+
+
+def refused(path: Path, **options: Any) -> list[tuple[str, str, str | None]]:
+    with pytest.raises(ScenarioError) as raised:
+        load_plans([str(path)], Options(processes="separate", **options))
+    return [(one.path, one.message, one.cure) for one in raised.value.problems]
+
+
+@pytest.mark.parametrize("options", [{}, {"driver": "trio"}])
+def test_separate_processes_need_sockets(tmp_path: Path, options: dict[str, Any]) -> None:
+    [(place, words, cure)] = refused(write(tmp_path), **options)
+    assert (place, cure) == ("--processes", "give --transport tcp, or unix")
+    assert "separate ones need sockets" in words
+
+
+def test_separate_processes_need_signals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    [(_, words, _)] = refused(write(tmp_path), driver="trio", transport="tcp")
+    assert "which Windows has not" in words
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_of_what_a_process_keeps_to_itself_is_refused(tmp_path: Path, kind: str) -> None:
+    keys = {"suspend": 'for = "1s"', "pause": 'for = "1s"', "delay": 'delay = "1s"'}
+    keys |= {"reorder": 'delay = "1s"', "hold": 'for = "1s"'}
+    text = SMALL + FAULTY.format(kind, keys.get(kind, ""))
+    if issubclass(FAULTS[kind], LinkFault):
+        text = text.replace('actor = "relay"', "")
+    path = write(tmp_path, text)
+    options: dict[str, Any] = {"driver": "trio", "transport": "tcp"}
+    if FAULTS[kind] in SEPARATE_FAULTS:
+        load_plans([str(path)], Options(processes="separate", **options))
+        return
+    [(place, words, cure)] = refused(path, **options)
+    assert (place, cure) == (str(path), "leave --processes out")
+    assert words == f"the fault {kind}-1, a {kind}, can't reach into an actor's own process"
+
+
+def test_the_faults_that_reach_processes_are_those_of_links_and_signals() -> None:
+    names = {kind for kind, fault in FAULTS.items() if fault in SEPARATE_FAULTS}
+    assert names == {
+        "drop", "delay", "duplicate", "partition", "reorder", "hold", "kill", "suspend", "pause"
+    }  # fmt: skip
 
 
 # Names
