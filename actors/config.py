@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 from actors.chance import Counts, Durations, Numbers, Sizes
 from actors.polls import PollPlan, parse_polls
-from transports.units import Duration, Size, parse_duration, parse_size
+from transports.units import Duration, Offset, Size, parse_duration, parse_offset, parse_size
 
 
 class _Kind(NamedTuple):
@@ -23,6 +23,7 @@ class _Kind(NamedTuple):
 
 _KINDS: Final[Mapping[type, _Kind]] = {
     Duration: _Kind(parse_duration, False, 'a duration, as in "20s" (units us, ms, s, m, h, d)'),
+    Offset: _Kind(parse_offset, False, 'a duration with its sign, as in "+1d" or "-1h"'),
     Size: _Kind(parse_size, False, 'a size, as in "100KiB" (units B, KB, MB, GB, KiB, MiB, GiB)'),
     Durations: _Kind(
         Durations.parse,

@@ -7,26 +7,50 @@ log. An actor that is down gets nothing; for one that sleeps everything waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from actors.actor import Commit
+from actors.clocks import ClockedContext, ClockedWorld
 from actors.simulator import ActorContext, Due, Simulator
 from actors.stores.memory import Undo, roll_back
 from logs.record import Recorder
+from transports.clock import EPOCH_US
 from transports.envelope import Envelope
 from transports.memory import DOWN, Link, Post
 
 CommitHook = Callable[[ActorContext, Sequence[Undo]], Commit | None]
 
 
-class GuardedContext(ActorContext):
+class GuardedContext(ClockedContext):
     """What one actor may do; what it says is kept until its turn has committed."""
 
     __slots__ = ()
 
     _world: GuardedSimulator
+
+    @property
+    def now_us(self) -> int:
+        """Monotonic time since this boot, by its own clock."""
+        world_us = self._world.now_us
+        return world_us - self._boot_us if self.clock is None else self.clock.now_us(world_us)
+
+    @property
+    def stamp_us(self) -> int:
+        """Wall time since 1970, by its own clock."""
+        world_us = self._world.now_us
+        return EPOCH_US + world_us if self.clock is None else self.clock.stamp_us(world_us)
+
+    def reboot(self) -> None:
+        """Start the monotonic clock anew."""
+        super().reboot()
+        if self.clock is not None:
+            self.clock.reboot(self._world.now_us)
+
+    def set_timer(self, timer: str, delay_us: int) -> None:
+        """Wake this actor after `delay_us` of its own time."""
+        super().set_timer(timer, self.lasts_us(delay_us))
 
     def log(self, event: str, **fields: Any) -> None:
         """Keep that something happened."""
@@ -50,10 +74,11 @@ class Sleep:
         self.due: list[Due] = []  # what came due meanwhile
 
 
-class GuardedSimulator(Simulator):
+class GuardedSimulator(ClockedWorld):
     """A simulator whose commit hooks are asked after every turn but the starts."""
 
     context_type = GuardedContext
+    contexts: dict[str, GuardedContext]  # type: ignore[assignment]  # this world makes no others
 
     def __init__(self, seed: int, cell: str, commit_hook: CommitHook | None = None) -> None:
         super().__init__(seed, cell)
@@ -94,6 +119,11 @@ class GuardedSimulator(Simulator):
                 self._wait_for(envelope)
             link.release(envelope)
         self._outbox.clear()
+
+    def _wait_for(self, question: Envelope[Any]) -> None:
+        asker = self.contexts[question.source]
+        self.questions[question.id] = asker.lasts_us(self.questions[question.id])
+        super()._wait_for(question)
 
     def _speak(self) -> None:
         for speak in self.said:
@@ -143,7 +173,7 @@ class GuardedSimulator(Simulator):
         if owner is not None:
             self.now_us = due_us
             if again is not None:
-                due[:2] = due_us + again[0], next(self.serials)
+                due[:2] = due_us + owner.lasts_us(again[0]), next(self.serials)
                 heappush(self.heap, due)
             else:
                 del owner.timers[what]
@@ -247,7 +277,10 @@ class GuardedSimulator(Simulator):
         if name in self.down or name in self.asleep:
             return False
         self.asleep[name] = Sleep(self.now_us, clock_stops)
-        self.tell(name, fault, "suspend")
+        clock = self.contexts[name].clock
+        if clock is not None and clock_stops:
+            clock.stop(self.now_us)
+        self.tell(name, fault, "suspend" if clock_stops else "pause")
         return True
 
     def resume(self, name: str, fault: str) -> None:
@@ -258,7 +291,11 @@ class GuardedSimulator(Simulator):
         self.tell(name, fault, "resume")
         slept_us = self.now_us - sleep.since_us
         if sleep.clock_stops:
-            self.contexts[name].stand_still(slept_us)
+            context = self.contexts[name]
+            context.stand_still(slept_us)
+            if context.clock is not None:
+                context.clock.go_on(self.now_us)
+            self.tell_jump(name, slept_us)
             for due in self.heap:
                 if self._subject(due) == name:
                     due[0] += slept_us
@@ -268,9 +305,26 @@ class GuardedSimulator(Simulator):
         heapify(self.heap)
         self._fifo.extend(sleep.mail)
 
-    def set_writable(self, name: str, writable: bool) -> None:
+    def set_writable(self, name: str, fault: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""
-        self.contexts[name].store.writable = writable
+        store = self.contexts[name].store
+        if store.writable is not writable:
+            store.writable = writable
+            self.tell(name, fault, "writable" if writable else "unwritable")
+
+    def stopped_since_us(self, name: str) -> int | None:
+        """Return since when an actor's monotonic clock stands still, None while it goes."""
+        sleep = self.asleep.get(name)
+        return sleep.since_us if sleep is not None and sleep.clock_stops else None
+
+    def dues_of(self, name: str) -> Iterator[Due]:
+        """Yield what is due to an actor, and what came due while it slept."""
+        for due in self.heap:
+            if self._subject(due) == name:
+                yield due
+        heapify(self.heap)
+        if name in self.asleep:
+            yield from self.asleep[name].due
 
     def _subject(self, due: Due) -> str | None:
         """Return whose turn it would be, None for the host's own business."""

@@ -7,7 +7,7 @@ worker thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from heapq import heapify, heappush
 from typing import Any
@@ -15,21 +15,27 @@ from typing import Any
 import trio
 
 from actors.actor import Actor
+from actors.chance import Stream
+from actors.clocks import ClockedContext, ClockedWorld
 from actors.errors import UnknownActorError, describe_turn
 from actors.mailbox import Mailbox
-from actors.simulator import ActorContext, Due, Simulator
+from actors.simulator import Due, Simulator
 from actors.stores.memory import MemoryStore, Undo, roll_back
 from transports.envelope import SERIAL_BITS, Envelope
 
 WHOSE, WHAT, AGAIN = 2, 3, 5  # of what is due
+START = "its start"  # the turn that begins a boot, in words
+TURN_FAILED = "the turn failed: "  # how a record begins of a turn that raised
+BOOT_IDS = 1 << 20  # that an actor in a process of its own may make in one boot
 _SERIALS = (1 << SERIAL_BITS) - 1
 
 
-class HostedWorld(Simulator):
+class HostedWorld(ClockedWorld):
     """What contexts need of a world on the trio host; `actors.world` makes it go."""
 
+    contexts: dict[str, HostContext]  # type: ignore[assignment]  # this world makes no others
     mailbox_limit: int  # messages
-    epoch_us: int  # the wall time at which the world begins
+    separate = False  # whether a new boot is a new process, which can't know what the last one drew
     _changed: trio.Event  # wakes the timekeeper: something is due earlier than it waits for
 
     def schedule(self, due: Due) -> None:
@@ -45,13 +51,46 @@ class HostedWorld(Simulator):
         heapify(self.heap)
         return mine
 
+    def stopped_since_us(self, name: str) -> int | None:
+        """Return since when an actor's monotonic clock stands still, None while it goes."""
+        context = self.contexts[name]
+        return context.suspended_us if context.suspended_us >= 0 and context.clock_stops else None
 
-class HostContext(ActorContext):
+    def _is_busy(self) -> bool:
+        """Whether an actor is in a turn, or has one to take."""
+        return any(
+            one.busy or (len(one.mailbox) and not one.mailbox.paused)
+            for one in self.contexts.values()
+        )
+
+    def dues_of(self, name: str) -> Iterator[Due]:
+        """Yield what is due to an actor, and what will be once it goes on."""
+        context = self.contexts[name]
+        yield from context.frozen
+        for due in self.heap:
+            if due[WHOSE] is context:
+                yield due
+        heapify(self.heap)
+        self._changed.set()
+
+    def shift_clock(self, name: str, fault: str, by_us: int) -> bool:
+        """Let an actor's wall clock jump, as soon as it is in no turn."""
+        self.contexts[name].between_turns(partial(super().shift_clock, name, fault, by_us))
+        return True
+
+    def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
+        """Let an actor's clocks go at a rate in millionths, as soon as it is in no turn."""
+        self.contexts[name].between_turns(partial(super().set_clock_rate, name, fault, rate_ppm))
+        return True
+
+
+class HostContext(ClockedContext):
     """One actor on the trio host: its mailbox, its open questions, and its turn's effects."""
 
     __slots__ = (
         "blocking", "busy", "clock_stops", "down", "effects", "frozen", "journal", "lock",
-        "mailbox", "open_questions", "scope", "suspended_us", "turn", "turn_us",
+        "mailbox", "open_questions", "put_off", "scope", "suspended_us", "threaded", "turn",
+        "turn_us",
     )  # fmt: skip
 
     _world: HostedWorld
@@ -61,7 +100,8 @@ class HostContext(ActorContext):
         self.open_questions: dict[int, Due] = {}
         self.frozen: list[Due] = []  # what is due to a suspended actor, once it goes on
         self.blocking = bool(getattr(actor, "blocking", False))
-        self.turn: Any = "its start"
+        self.turn: Any = START
+        self.put_off: list[Callable[[], Any]] = []  # until a turn in a thread has ended
         super().__init__(host, name, actor)
         self.journal: list[Undo] = []  # its own: a turn in a thread overlaps those of others
         self.store = MemoryStore(self.journal)
@@ -74,7 +114,8 @@ class HostContext(ActorContext):
         self.mailbox = Mailbox(self._world.mailbox_limit)
         self.scope = trio.CancelScope()
         self.lock = trio.Lock()  # held by the actor's task: the next one waits for the last turn
-        self.busy = self.down = False
+        self.busy = self.down = self.threaded = False
+        self.put_off.clear()
         self.suspended_us = -1  # since when; -1 while it isn't
         self.clock_stops = True
         self.turn_us = 0
@@ -84,7 +125,17 @@ class HostContext(ActorContext):
         """Forget what does not outlive a boot, and start the monotonic clock anew."""
         self.forget()
         self._boot_us = self.turn_us = self._world.now_us
+        if self.clock is not None:
+            self.clock.reboot(self.turn_us)
         super().begin_boot()
+        if self._world.separate:
+            self.ids = self.boot * BOOT_IDS
+
+    def random(self, purpose: str) -> Stream:
+        """Return this actor's stream of chance for `purpose`; in a new process it is a new one."""
+        if self._world.separate and self.boot:
+            purpose = f"{purpose}/{self.boot}"
+        return super().random(purpose)
 
     def forget(self) -> None:
         """Take back every timer and every question."""
@@ -104,26 +155,35 @@ class HostContext(ActorContext):
 
     @property
     def now_us(self) -> int:
-        """Monotonic time since this boot, as of the beginning of the turn."""
-        return self.turn_us - self._boot_us
+        """Monotonic time since this boot, as of the beginning of the turn, by its own clock."""
+        world_us = self.turn_us
+        return world_us - self._boot_us if self.clock is None else self.clock.now_us(world_us)
 
     @property
     def stamp_us(self) -> int:
-        """Wall time since 1970, as of the beginning of the turn."""
-        return self._world.epoch_us + self.turn_us
+        """Wall time since 1970, as of the beginning of the turn, by its own clock."""
+        world_us = self.turn_us
+        if self.clock is None:
+            return self._world.epoch_us + world_us
+        return self.clock.stamp_us(world_us)
 
-    def suspend(self, clock_stops: bool = True) -> None:
+    def suspend(self, now_us: int, clock_stops: bool = True) -> None:
         """Take no turns; with `clock_stops` let no time pass for timers and time-outs either."""
         self.mailbox.paused = True
         self.clock_stops = clock_stops
-        self.suspended_us = self._world.now_us
+        self.suspended_us = now_us
         self.frozen += self._world.take_dues(self)
+        if self.clock is not None and clock_stops:
+            self.clock.stop(self.suspended_us)
 
-    def resume(self) -> None:
+    def resume(self, now_us: int) -> None:
         """Go on; what was due meanwhile comes now if the clock has not stood still."""
-        slept_us = self._world.now_us - self.suspended_us if self.clock_stops else 0
+        slept_us = now_us - self.suspended_us if self.clock_stops else 0
         self.suspended_us = -1
         self._boot_us += slept_us
+        if self.clock is not None and self.clock_stops:
+            self.clock.go_on(now_us)
+        self._world.tell_jump(self.name, slept_us)
         frozen, self.frozen = self.frozen, []
         for due in frozen:
             due[0] += slept_us
@@ -138,11 +198,31 @@ class HostContext(ActorContext):
         effects, self.effects = self.effects, []
         for effect in effects:
             effect()
+        self.catch_up()
 
     def undo(self) -> None:
         """Take back what a turn wrote, and forget what it asked for."""
         roll_back(self.journal)
         self.effects.clear()
+        self.catch_up()
+
+    def silence(self) -> None:
+        """Keep what a turn wrote, and forget what it asked for."""
+        self.journal.clear()
+        self.effects.clear()
+        self.catch_up()
+
+    def between_turns(self, change: Callable[[], Any]) -> None:
+        """Change what an actor sees: now, or when its turn in a worker thread has ended."""
+        if self.threaded:
+            self.put_off.append(change)
+        else:
+            change()
+
+    def catch_up(self) -> None:
+        """Make the changes that were put off."""
+        while self.put_off:
+            self.put_off.pop(0)()
 
     def send(self, target: str, body: Any) -> None:
         """Send a message that expects no answer."""
@@ -157,7 +237,7 @@ class HostContext(ActorContext):
         number = self._send(target, 0, body)
         # As old as the question, so that time-outs of one instant come in the order of asking.
         serial = number & _SERIALS
-        due = [self.turn_us + timeout_us, serial, self, number, self.record, body]
+        due = [self.turn_us + self.lasts_us(timeout_us), serial, self, number, self.record, body]
         self.effects.append(partial(self._wait_for, due))
         return number
 
@@ -171,6 +251,8 @@ class HostContext(ActorContext):
             ) from None
         number = next(self.numbers)
         envelope = Envelope(number, self.name, target, reply_to, self.record, body)
+        if self._world.recorder is not None:
+            self.effects.append(partial(self._world.recorder.send, self.turn_us, envelope))
         self.effects.append(partial(post, envelope))
         return number
 
@@ -204,7 +286,7 @@ class HostContext(ActorContext):
 
     def _set(self, timer: str, delay_us: int, again: tuple[Any, ...] | None) -> None:
         serial = next(self._world.serials)
-        due = [self.turn_us + delay_us, serial, self, timer, self.record, again]
+        due = [self.turn_us + self.lasts_us(delay_us), serial, self, timer, self.record, again]
         self.effects.append(partial(self._arm, timer, due))
 
     def _arm(self, timer: str, due: Due) -> None:
@@ -228,10 +310,9 @@ class HostContext(ActorContext):
 
     def log(self, event: str, **fields: Any) -> None:
         """Record that something happened."""
-        self.effects.append(partial(self.say, self.record, event, fields))
+        self.effects.append(partial(self._say, self.record, event, fields))
 
-    def say(self, record: int, event: str, fields: dict[str, Any]) -> None:
-        """Let watchers and the log know of an event; `record` is its turn's."""
+    def _say(self, record: int, event: str, fields: dict[str, Any]) -> None:
         world = self._world
         watcher = self.watchers.get(event)
         if watcher is not None:
@@ -242,3 +323,13 @@ class HostContext(ActorContext):
     def done(self) -> None:
         """Say that this actor's workload is finished."""
         self.effects.append(lambda: self._world.on_done(self.name))
+
+
+def finish_now(turn: Coroutine[Any, Any, None]) -> None:
+    """Take a turn that waits for nothing, as one step; AssertionError if it does wait."""
+    try:
+        turn.send(None)
+    except StopIteration:
+        return
+    turn.close()
+    raise AssertionError("a turn outside its actor's own task must not wait: others would overlap")

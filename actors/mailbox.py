@@ -38,6 +38,11 @@ class Mailbox:
         """How many turns wait: messages and alarms."""
         return len(self._mail) + len(self._alarms)
 
+    @property
+    def idle(self) -> bool:
+        """Whether the actor's task waits here with nothing to do, so that a turn may go past it."""
+        return bool(self._takers) and not (self.paused or self.closed)
+
     async def put(self, envelope: Envelope[Any]) -> bool:
         """Put a message in, once there is room; False if the mailbox is closed before."""
         while not self.closed and len(self._mail) >= self._limit:

@@ -299,10 +299,10 @@ class Simulator:
         for observer in self._drop_observers.get(type(envelope.body), ()):
             observer(self.now_us, envelope)
 
-    def tell(self, name: str, fault: str, act: str) -> None:
-        """Record that a fault does something to an actor."""
+    def tell(self, name: str, fault: str, act: str, now_us: int | None = None) -> None:
+        """Record that a fault does something to an actor, by default now."""
         if self.recorder is not None:
-            self.recorder.fault(self.now_us, name, fault, act)
+            self.recorder.fault(self.now_us if now_us is None else now_us, name, fault, act)
 
     def at(self, due_us: int, action: Callable[[], Any]) -> None:
         """Call `action` at a time, before all else that is due then."""

@@ -10,7 +10,6 @@ speed: at 20 a poll of 20 s takes one.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from functools import partial
 from heapq import heappop
@@ -21,10 +20,13 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.actor import Unanswered
+from actors.commits import MEANWHILE, CommittingWorld
 from actors.errors import ActorFailedError, UnhandledMessageError
-from actors.host import AGAIN, WHAT, WHOSE, HostContext, HostedWorld
+from actors.host import AGAIN, START, TURN_FAILED, WHAT, WHOSE, HostContext, finish_now
 from actors.mailbox import MAILBOX_LIMIT
 from actors.network import Network
+from actors.raised import reraise, what_to_raise
+from actors.serving import ServedWorld
 from actors.simulator import Due
 from actors.supervisor import GaveUpError, RestartPolicy, Supervisor
 from logs.record import Recorder
@@ -36,8 +38,6 @@ from transports.wire import WireCodec
 
 QUIET_S = 0.05  # real time in which nothing happens: loopback sockets take far less
 SETTLE_LIMIT_S = 0.5  # real time that the last messages of a replication may take
-DRAIN_S = 10.0  # real time; what supervises processes usually kills them after that
-DRAIN_TICK_S = 0.01
 
 
 def virtual_clock() -> trio.abc.Clock:
@@ -45,7 +45,7 @@ def virtual_clock() -> trio.abc.Clock:
     return MockClock(autojump_threshold=0)
 
 
-class TrioWorld(HostedWorld):
+class TrioWorld(CommittingWorld, ServedWorld):
     """Built once for a cell. `run` starts every actor from an empty store, once a replication.
 
     `transport` joins the actors; `clock` makes a replication's clock, None for the machine's own,
@@ -55,7 +55,6 @@ class TrioWorld(HostedWorld):
     """
 
     context_type = HostContext
-    contexts: dict[str, HostContext]  # type: ignore[assignment]  # this world makes no others
 
     def __init__(
         self,
@@ -85,10 +84,7 @@ class TrioWorld(HostedWorld):
         self._supervisor = None if restart is None else Supervisor(restart)
         self._codec: WireCodec | None = None
         self._virtual = False
-        self._serving = self._draining = False
         self._changed = trio.Event()
-        self._network: Network | None = None
-        self._nursery: trio.Nursery | None = None
 
     # Time
 
@@ -136,7 +132,8 @@ class TrioWorld(HostedWorld):
         super().connect(lambda source, target: link(source, target) or self.new_link())
 
     def _post(self, way: Link) -> Post:
-        return way.release  # a turn's effects are its outbox
+        # A turn's effects are its outbox.
+        return self.deliver_now if way.is_plain else way.release
 
     def deliver_now(self, envelope: Envelope[Any]) -> None:
         """Send the message over its wire; to its own sender it goes at once, if there is room."""
@@ -154,8 +151,7 @@ class TrioWorld(HostedWorld):
 
     def _offer(self, envelope: Envelope[Any]) -> None:
         """Put a message into its mailbox if there is room; it can't be made to wait."""
-        target = self.contexts[envelope.target]
-        if not target.mailbox.offer(envelope):
+        if not (target := self.contexts[envelope.target]).mailbox.offer(envelope):
             self.lose(envelope, DOWN if target.down else "mailbox full")
 
     def deliver_at(self, envelope: Envelope[Any], due_us: int) -> None:
@@ -164,9 +160,25 @@ class TrioWorld(HostedWorld):
         self._changed.set()
 
     async def _receive(self, me: str, envelope: Envelope[Any]) -> None:
-        """Put what a wire brought into its mailbox, once there is room."""
-        if not await self.contexts[me].mailbox.put(envelope):
+        """Hand over what a wire brought: to an idle actor at once, else to its mailbox.
+
+        Its own task waits for mail meanwhile, and a turn that doesn't block never waits, so turns
+        don't overlap; and there is nothing that this message could overtake.
+        """
+        actor = self.contexts[me]
+        if actor.mailbox.idle and (self._virtual or not actor.blocking):
+            try:
+                finish_now(self._take_message(actor, envelope))
+            except BaseException as error:  # noqa: BLE001  it is the world's, not the connection's
+                self._give_up(actor, error)
+        elif not await actor.mailbox.put(envelope):
             self.lose(envelope, DOWN)
+
+    def _give_up(self, actor: HostContext, error: BaseException) -> None:
+        """End the replication by an error of an actor, which takes no more turns."""
+        assert self._nursery is not None, "messages arrive while the world runs"
+        actor.mailbox.paused = True
+        self._nursery.start_soon(reraise, error)
 
     # Actor faults
 
@@ -213,22 +225,22 @@ class TrioWorld(HostedWorld):
         context = self.contexts[name]
         if context.down or context.suspended_us >= 0:
             return False
-        self.tell(name, fault, "suspend")
-        self._stop(context, clock_stops)
+        self.tell(name, fault, "suspend" if clock_stops else "pause", now_us := self.now_us)
+        self._stop(context, now_us, clock_stops)
         return True
 
-    def _stop(self, context: HostContext, clock_stops: bool) -> None:
-        context.suspend(clock_stops)
+    def _stop(self, context: HostContext, now_us: int, clock_stops: bool) -> None:
+        context.suspend(now_us, clock_stops)
 
     def resume(self, name: str, fault: str) -> None:
         """Let a suspended actor go on."""
         context = self.contexts[name]
         if context.suspended_us >= 0:
-            self.tell(name, fault, "resume")
-            self._go_on(context)
+            self.tell(name, fault, "resume", now_us := self.now_us)
+            self._go_on(context, now_us)
 
-    def _go_on(self, context: HostContext) -> None:
-        context.resume()
+    def _go_on(self, context: HostContext, now_us: int) -> None:
+        context.resume(now_us)
 
     # Running
 
@@ -253,22 +265,10 @@ class TrioWorld(HostedWorld):
         try:
             trio.run(self._main, clock=clock)
         except (BaseExceptionGroup, trio.TrioInternalError) as error:
-            first = told(error)
-            raise first from first.__cause__
+            told = what_to_raise(error)
+            raise told from told.__cause__
         finally:
             self.recorder = self._network = self._nursery = self._clock = None
-
-    def serve(self, recorder: Recorder | None = None, *, grace_s: float = DRAIN_S) -> None:
-        """Run until SIGTERM or SIGINT, then drain: for deployments, in the main thread.
-
-        To drain is to read no more, to finish what waits in the mailboxes, and to write what that
-        sends. Timers fire no more. After `grace_s`, or at a second signal, it ends as it is.
-        """
-        self._serving, self._grace_s = True, grace_s
-        try:
-            self.run(0, recorder)
-        finally:
-            self._serving = False
 
     async def _main(self) -> None:
         self._changed = trio.Event()
@@ -282,6 +282,7 @@ class TrioWorld(HostedWorld):
                 if self._serving:
                     await nursery.start(self._drain_on_signals)
                 for context in self.contexts.values():
+                    context.turn_us = self.now_us
                     await self._boot(context)
                 for context in self.contexts.values():
                     nursery.start_soon(self._live, context, False)
@@ -342,13 +343,6 @@ class TrioWorld(HostedWorld):
         """Whether nothing will ever happen again."""
         return not (self.heap or self.finished or self._is_busy())
 
-    def _is_busy(self) -> bool:
-        """Whether an actor is in a turn, or has one to take."""
-        return any(
-            one.busy or (len(one.mailbox) and not one.mailbox.paused)
-            for one in self.contexts.values()
-        )
-
     def _fire(self, due: Due) -> None:
         due_us, _, context, what, _, again = due
         if context is None:
@@ -358,7 +352,7 @@ class TrioWorld(HostedWorld):
                 what()
         elif not self._draining:
             if again is not None and type(what) is str:
-                due[0], due[1] = due_us + again[0], next(self.serials)
+                due[0], due[1] = due_us + context.lasts_us(again[0]), next(self.serials)
                 self.schedule(due)
             context.mailbox.alarm(due)
 
@@ -382,15 +376,16 @@ class TrioWorld(HostedWorld):
 
     async def _boot(self, actor: HostContext) -> None:
         if self.recorder is not None:
-            actor.record = self.recorder.start(self.now_us, actor.name, actor.boot)
-        await self._turn(actor, "its start", partial(actor.actor.on_start, actor))
+            actor.record = self.recorder.start(actor.turn_us, actor.name, actor.boot)
+        await self._turn(actor, START, partial(actor.actor.on_start, actor))
 
     async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
         if envelope.reply_to and not actor.answered(envelope.reply_to):
             self._late(envelope)
             return
+        actor.turn_us = self.now_us
         if self.recorder is not None:
-            actor.record = self.recorder.message(self.now_us, envelope)
+            actor.record = self.recorder.message(actor.turn_us, envelope)
 
         def take() -> None:
             answer = actor.handlers[type(envelope.body)](actor, envelope)
@@ -405,15 +400,16 @@ class TrioWorld(HostedWorld):
         if due[WHOSE] is None:
             return
         recorder, name = self.recorder, actor.name
+        actor.turn_us = now_us = self.now_us
         if type(what) is int:
             actor.answered(what)
             if recorder is not None:
-                actor.record = recorder.unanswered(self.now_us, name, cause, what)
+                actor.record = recorder.unanswered(now_us, name, cause, what)
             told = Envelope(0, name, name, what, actor.record, Unanswered(again))
             await self._turn(actor, what, lambda: actor.handlers[Unanswered](actor, told))
             return
         if recorder is not None:
-            actor.record = recorder.timer(self.now_us, name, cause, what)
+            actor.record = recorder.timer(now_us, name, cause, what)
         if again is None:
             del actor.timers[what]
             await self._turn(actor, what, partial(actor.on_timer, actor, what))
@@ -422,25 +418,28 @@ class TrioWorld(HostedWorld):
 
     async def _turn(self, actor: HostContext, turn: Any, take: Callable[[], Any]) -> None:
         """Take one turn, and let out what it asked for; if it fails, all of it never was."""
-        actor.turn, actor.turn_us = turn, self.now_us
+        actor.turn = turn
         if self._halted is not None:
             raise self._halted
         life = actor.scope
         try:
             if actor.blocking and not self._virtual:
-                await trio.to_thread.run_sync(self._act, actor, turn, take)
+                await self._in_thread(actor, self._act, turn, take)
             else:
                 self._act(actor, turn, take)
         except Exception as error:  # noqa: BLE001  whatever a turn raises is told in the scenario's terms
-            actor.undo()
-            if not life.cancel_called:
+            if life.cancel_called:
+                self._take_back(actor, MEANWHILE)
+            else:
                 await self._fail(actor, turn, error)
             return
         if life.cancel_called:
-            actor.undo()  # killed while it ran in a thread
-        else:
+            self._take_back(actor, MEANWHILE)  # in a thread
+        elif self._commits(actor, turn):
             actor.release()
             self._last_us = self.now_us
+        elif not actor.down:
+            await self._boot(actor)
 
     def _act(self, context: HostContext, turn: Any, take: Callable[[], Any]) -> None:
         """Call the actor. This frame alone names a context: the watchdog reads whose turn it is."""
@@ -449,6 +448,7 @@ class TrioWorld(HostedWorld):
     async def _fail(self, actor: HostContext, turn: Any, error: Exception) -> None:
         """Start an actor again whose turn raised, if its policy allows it."""
         supervisor, now_us = self._supervisor, self.now_us
+        actor.undo()
         try:
             self._explain(error, actor, turn)
         except ActorFailedError as failed:
@@ -456,41 +456,6 @@ class TrioWorld(HostedWorld):
                 raise
             if not supervisor.allows(actor.name, now_us):
                 raise GaveUpError(actor.name, failed.turn, now_us, supervisor.policy) from error
-        if self.recorder is not None:
-            why = f"the turn failed: {type(error).__name__}: {error}"
-            self.recorder.undone(now_us, actor.name, actor.record, why)
+        self._take_back(actor, f"{TURN_FAILED}{type(error).__name__}: {error}")
         actor.begin_boot()
         await self._boot(actor)
-
-    # The end of a deployment
-
-    async def _drain_on_signals(self, task_status: trio.TaskStatus[None]) -> None:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            task_status.started()
-            assert self._nursery is not None, "it is the parent of this task"
-            async for _ in signals:
-                if self._draining:
-                    self._nursery.cancel_scope.cancel()
-                    return
-                self._draining = True
-                self._nursery.start_soon(self._drain)
-
-    async def _drain(self) -> None:
-        network = self._network
-        assert network is not None, "messages are sent while the world runs"
-        network.stop_reading()
-        with trio.move_on_after(self._grace_s):
-            while self._is_busy() or not network.idle:  # noqa: ASYNC110  rest is not one task's event
-                await trio.sleep(DRAIN_TICK_S)
-        self.finish()
-
-
-def told(error: BaseException) -> BaseException:
-    """Return what is to be raised of all that tasks raised: an interrupt, else the first error."""
-    if isinstance(error, trio.TrioInternalError) and error.__cause__ is not None:
-        return told(error.__cause__)  # a signal's handler raised in the scheduler itself
-    if not isinstance(error, BaseExceptionGroup):
-        return error
-    leaves = [told(one) for one in error.exceptions]
-    interrupts = [one for one in leaves if not isinstance(one, Exception)]
-    return (interrupts or leaves)[0]

@@ -9,6 +9,9 @@ the one before it:
 - frames: a `Connection` (the contract of a link: lengths, time limits, heartbeats), the same bytes;
 - wire: a `Connection` and the `WireCodec`, an envelope into bytes and back at each end;
 - actors: two actors of a `TrioWorld` over its `TcpTransport`: queues, mailboxes, turns, stores.
+
+Frames may be faster than the bare echo: trio's streams go through the scheduler at each send too,
+a `Connection` only where it has to wait.
 """
 
 from __future__ import annotations
@@ -308,8 +311,8 @@ def main() -> int:
         f"median of {asked.rounds} rounds of {asked.requests:,}\n"
     )
     print(table(rates))
-    share = rates["wire, TCP"].share
-    print(f"\nthe bar: {BAR:.2f} of the bare echo; wire over TCP {share:.2f}")
+    share = rates["actors, TCP"].share
+    print(f"\nthe bar: {BAR:.2f} of the bare echo; two actors over TCP {share:.2f}")
     return 0 if share >= BAR else 1
 
 

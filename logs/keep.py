@@ -12,6 +12,7 @@ from logs.record import (
     LateRecord,
     MessageRecord,
     Record,
+    SendRecord,
     StartRecord,
     TimerRecord,
     UnansweredRecord,
@@ -24,7 +25,7 @@ class MemoryRecorder:
     """A recorder that keeps a replication's records, numbered as a log's section numbers them.
 
     One that has no room for all of them sets `batch`, and makes room in `_flush`: that is called
-    before a turn's input is kept, when nothing of an earlier turn is left to undo.
+    before a turn's input is kept.
     """
 
     batch = sys.maxsize
@@ -89,18 +90,20 @@ class MemoryRecorder:
         self._count = n = self._count + 1
         self.records.append(DropRecord(n, t, envelope.source, envelope.cause, fault, envelope))
 
+    def send(self, t: int, envelope: Envelope[Any]) -> None:
+        """Record that a turn that has committed sends a message."""
+        self._count = n = self._count + 1
+        self.records.append(SendRecord(n, t, envelope.source, envelope.cause, envelope))
+
     def fault(self, t: int, actor: str, fault: str, act: str) -> None:
         """Record that a fault does something to an actor."""
         self._count = n = self._count + 1
         self.records.append(FaultRecord(n, t, actor, 0, fault, act))
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
-        """Record that a turn did not commit, and take its events back."""
-        records = self.records
-        while records and records[-1].n > turn:
-            records.pop()
-        self._count = n = turn + 1
-        records.append(UndoneRecord(n, t, actor, turn, why))
+        """Record that a turn did not commit; a host keeps a turn's events until it has."""
+        self._count = n = self._count + 1
+        self.records.append(UndoneRecord(n, t, actor, turn, why))
 
     def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:
         """Record what an actor says."""

@@ -63,8 +63,21 @@ class DropRecord(Record, frozen=True, gc=False, tag="drop"):
     envelope: Envelope[Any]
 
 
+class SendRecord(Record, frozen=True, gc=False, tag="send"):
+    """A turn that has committed sends a message; on the trio host alone.
+
+    There what is still under way when a replication ends would stand nowhere else.
+    """
+
+    envelope: Envelope[Any]
+
+
 class FaultRecord(Record, frozen=True, gc=False, tag="fault"):
-    """A fault does something to an actor: `act` is kill, start, suspend or resume."""
+    """A fault does something to an actor.
+
+    `act` is kill, start, suspend, pause, resume, unwritable, writable, or what a clock does:
+    "clock -1h" when its wall clock jumps, "rate 1.01" when both go at another rate.
+    """
 
     fault: str
     act: str
@@ -87,6 +100,9 @@ class HeaderRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     """A section's first line: everything that tells where it comes from and how to make it again.
 
     The environment stands here alone, so bytes and digests are compared from the next line on.
+    `path` is the scenario file as its user named it, `folder` where it lies; `processes` says
+    whether all actors lived in one process or in separate ones; `speed` is how many
+    seconds of the scenario passed in a real one, where a clock was the machine's.
     """
 
     format: int = FORMAT
@@ -98,6 +114,12 @@ class HeaderRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     command: str
     pullcord: str
     python: str
+    path: str = ""
+    folder: str = ""
+    driver: str = "sim"
+    transport: str = "memory"
+    processes: str = "one"
+    speed: float = 0.0
     resolved: dict[str, Any]
 
 
@@ -124,6 +146,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
         UnansweredRecord,
         LateRecord,
         DropRecord,
+        SendRecord,
         FaultRecord,
         UndoneRecord,
         EventRecord,
@@ -153,11 +176,17 @@ class Recorder(Protocol):
     def drop(self, t: int, envelope: Envelope[Any], fault: str) -> None:
         """Record a message that is lost on the way."""
 
+    def send(self, t: int, envelope: Envelope[Any]) -> None:
+        """Record that a turn that has committed sends a message."""
+
     def fault(self, t: int, actor: str, fault: str, act: str) -> None:
         """Record that a fault does something to an actor."""
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
-        """Record that a turn did not commit, and take its events back."""
+        """Record that a turn did not commit.
+
+        Nothing that it said may have been recorded: hosts keep events until a turn has committed.
+        """
 
     def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:
         """Record what an actor says."""

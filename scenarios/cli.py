@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ HELP = """Test a queue-ticket-poll job system before you ship it.
 
 Simulate it in seconds, break it, replay the failure. Begin with: pullcord run @published
 
-Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 130 interrupted."""
+Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 4 diverged, 130 interrupted."""
 
 # In the order of the help; each is imported only when it is called.
 COMMANDS = {
@@ -23,8 +24,19 @@ COMMANDS = {
     "new": "Write a starter scenario or actor.",
     "proxy": "Break TCP connections: a fault proxy in front of any service.",
     "explore": "Try random fault plans until a check does not hold.",
+    "replay": "Run a log again, and show the first difference: LOG.",
+    "log": "Look at logs: show, diff, stats, story, check, export.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
     "schema": "Print the JSON Schema of scenario files, for editors.",
+}
+# Those of `pullcord log`, likewise.
+LOG_COMMANDS = {
+    "show": "Show a log's records, one a line; --where chooses, --causes follows one back.",
+    "diff": "Find where two logs part, and what led to it.",
+    "stats": "Count what a log has, and how long its messages took.",
+    "story": "Tell one run's story across the actors: RUN LOG; of a LOG alone, list its runs.",
+    "check": "Judge the invariants again on a log.",
+    "export": "Write a log for Perfetto, OpenTelemetry, lnav, or as CSV.",
 }
 
 
@@ -45,9 +57,24 @@ def application() -> App:
     )
     app["--help"].group = app["--version"].group = "Options"
     for order, (name, text) in enumerate(COMMANDS.items()):
+        if name == "log":
+            app.command(_group(name, text, order, LOG_COMMANDS))
+            continue
         module = f"{__package__}.commands:{name}"
         app.command(module, name=name, help=text, sort_key=order)
     return app
+
+
+def _group(name: str, text: str, order: int, commands: Mapping[str, str]) -> App:
+    """Return a command that has commands of its own, from a module named after it."""
+    from cyclopts import App
+
+    group = App(name=name, help=text, version_flags=[], help_format="plaintext", sort_key=order)
+    group["--help"].group = "Options"
+    for place, (one, words) in enumerate(commands.items()):
+        module = f"{__package__}.{name}_commands:{one}"
+        group.command(module, name=one, help=words, sort_key=place)
+    return group
 
 
 def main() -> None:
@@ -78,6 +105,7 @@ def _call() -> int:
         result = application()(sys.argv[1:], print_error=False)
     except CycloptsError as error:
         known = [word for word in sys.argv[1:2] if word in COMMANDS]
+        known += [word for word in sys.argv[2:3] if known == ["log"] and word in LOG_COMMANDS]
         say(f"pullcord: {error}\nhelp: {' '.join(['pullcord', *known])} --help")
         return 2
     return result if isinstance(result, int) else 0
@@ -90,6 +118,7 @@ def say(text: str) -> None:
 
 def explain(error: Exception) -> int:
     """Say what went wrong, on stderr; return the exit code."""
+    from logs.read import LogError
     from scenarios.folder import FolderError
     from scenarios.problems import ANSI, PLAIN, ScenarioError
     from scenarios.terminal import colored
@@ -100,6 +129,9 @@ def explain(error: Exception) -> int:
         return 2
     if isinstance(error, FolderError):
         say(f"pullcord: {error}\nhelp: {error.cure}")
+        return 2
+    if isinstance(error, LogError):
+        say(f"pullcord: {error}" + (f"\nhelp: {error.cure}" if error.cure else ""))
         return 2
     if isinstance(error, OSError) and (error.filename or error.errno in _FULL):
         where = f"{error.filename}: " if error.filename else ""

@@ -173,6 +173,37 @@ def explore(
     return explore_all(targets, limits, out or default_base() / "explored", text())
 
 
+def replay(
+    log: Annotated[Path, flag("A log file, or a results folder.")],
+    /,
+    *,
+    actor: Annotated[str | None, flag("Compare this actor's turns alone.")] = None,
+    from_: Annotated[
+        str | None, flag("Compare from this record on, or from a time as 12.5s.", "--from")
+    ] = None,
+    until: Annotated[str | None, flag("Stop behind this record, or at a time.")] = None,
+    cell: Annotated[
+        str | None, flag("This cell alone, named by its label, part of it, or its value.")
+    ] = None,
+    replication: Annotated[int | None, flag("This replication alone, counted from 0.")] = None,
+    folder: Annotated[
+        Path | None, flag("Where the scenario's own actors lie; by default where they lay.")
+    ] = None,
+    format: Annotated[Literal["text", "json"], flag("What is printed on stdout.")] = "text",
+    color: Annotated[
+        Color, flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")
+    ] = "auto",
+) -> int:
+    """Run what a log recorded again, and show where it first differs: exit 4 if it does."""
+    from scenarios.log_commands import lines
+    from scenarios.log_sections import chosen
+    from scenarios.replay import window_of
+    from scenarios.replay_report import report
+
+    window = window_of(actor, from_, until)
+    return report(chosen(log, cell, replication), window, folder, lines(color), format)
+
+
 def proxy(
     file: Annotated[Path | None, flag("Faults, as scenario files have them; may be one.")] = None,
     /,

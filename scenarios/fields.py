@@ -18,10 +18,11 @@ from actors.chance import Counts, Distribution, Durations, Numbers, Sizes
 from actors.polls import PollPlan
 from scenarios.problems import listed
 from scenarios.spec import FAULTS, WorkloadTable
-from transports.units import Duration, Size
+from transports.units import Duration, Offset, Size
 
 _WORDS: Mapping[Any, str] = {
     Duration: "duration",
+    Offset: "duration, + or -",
     Size: "size",
     Durations: "duration or distribution",
     Sizes: "size or distribution",
@@ -129,6 +130,6 @@ def toml_value(value: Any) -> str:
         return ""
     if isinstance(value, Numbers | Counts) and value.constant is not None:
         return str(value)
-    if isinstance(value, Duration | Size | Distribution | PollPlan):
+    if isinstance(value, Duration | Offset | Size | Distribution | PollPlan):
         return f'"{value}"'
     return msgspec.json.encode(value).decode()

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from logs.read import raw_sections
 from scenarios.folder import Folder
 from scenarios.judge import Judgement
 from scenarios.load import Expect
@@ -52,6 +53,16 @@ class LogFiles:
             for first in sorted(firsts):
                 with self.part(key, first).open("rb") as part:
                     _append(part, out)
+        draft.replace(path)
+
+    def pick(self, path: Path, key: Key, firsts: list[int], replications: list[int]) -> None:
+        """Keep the logs of some replications out of a cell's parts."""
+        draft = self._draft(path)
+        with draft.open("wb") as out:
+            for first in sorted(firsts):
+                for raw in raw_sections(self.part(key, first)):
+                    if raw.header().replication in replications:
+                        out.writelines(raw.lines)
         draft.replace(path)
 
     def write(self, path: Path, job: CellJob, replications: list[int], patience_s: float) -> None:

@@ -93,21 +93,30 @@ class ProgramWorld(TrioWorld):
             self._record_start(context)
             program.revive()  # as a new process
 
-    def _stop(self, context: HostContext, clock_stops: bool) -> None:
+    def _stop(self, context: HostContext, now_us: int, clock_stops: bool) -> None:
         program = self._programs.running.get(context.name)
         if program is None:
-            super()._stop(context, clock_stops)
+            super()._stop(context, now_us, clock_stops)
         else:
-            context.suspended_us = self.now_us
+            context.suspended_us = now_us
             program.stop()  # by SIGSTOP, which stops no clock of it
 
-    def _go_on(self, context: HostContext) -> None:
+    def _go_on(self, context: HostContext, now_us: int) -> None:
         program = self._programs.running.get(context.name)
         if program is None:
-            super()._go_on(context)
+            super()._go_on(context, now_us)
         else:
             context.suspended_us = -1
             program.go_on()  # by SIGCONT
+
+    def shift_clock(self, name: str, fault: str, by_us: int) -> bool:
+        """Let an actor's wall clock jump. False for a program, whose clock is the machine's."""
+        return name not in self._programs.launches and super().shift_clock(name, fault, by_us)
+
+    def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
+        """Let an actor's clocks go at a rate in millionths. False for a program, likewise."""
+        ours = name not in self._programs.launches
+        return ours and super().set_clock_rate(name, fault, rate_ppm)
 
     # Turns
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -19,8 +20,9 @@ from scenarios.problems import Problem, ScenarioError, suggest
 from scenarios.results import Results
 from scenarios.runner import Options, Progress, Runner, chosen_cells
 from scenarios.shipped import find
-from scenarios.spec import SEPARATE_FAULTS
+from scenarios.spec import SEPARATE_FAULTS, Cast, Scenario
 from scenarios.stand_in import NEEDS_TCP
+from transports.faults.fault import ActorFault
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -102,20 +104,31 @@ def _not_on_host(plans: Sequence[Plan], options: Options, to_run: bool) -> Itera
     """Yield a problem for all that can't be on the host that the options choose."""
     if options.processes == "separate":
         yield from _no_processes(options)
-    refuse = _not_on_trio if options.processes == "one" else _not_separate
-    for plan in plans if options.driver != "sim" else ():
-        yield from refuse(plan)
+    for plan in plans:
+        yield from _not_on_programs(plan)
+    for plan in plans if options.processes == "separate" else ():
+        yield from _not_separate(plan)
     for plan in plans if to_run and options.transport != "tcp" else ():
         yield from _not_without_tcp(plan)
 
 
-def _not_on_trio(plan: Plan) -> Iterator[Problem]:
-    """Yield a problem for each fault that only the simulator can do."""
-    for name in dict.fromkeys(
-        fault.name for scenario in plan.scenarios for fault in scenario.faults if fault.sim_only
+def _not_on_programs(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each fault that could only act within programs of one's own."""
+    for name, victim in dict.fromkeys(
+        (fault.name, one.name)
+        for scenario in plan.scenarios
+        for fault in scenario.faults
+        if isinstance(fault, ActorFault) and not fault.on_programs
+        for one in _only_programs(scenario, fault.actor)
     ):
-        words = f"the fault {name} acts on commits, which only the simulator can let fail"
-        yield Problem(path=plan.path, message=words, cure="leave --driver and --transport out")
+        words = f"the fault {name} acts within {victim}, a program of its own"
+        yield Problem(path=plan.path, message=words, cure='use kind = "kill", or another actor')
+
+
+def _only_programs(scenario: Scenario, actor: str) -> list[Cast]:
+    """Return the victims of a fault if all of them are programs."""
+    victims = [one for one in scenario.cast if fnmatchcase(one.name, actor)]
+    return victims if all(one.command for one in victims) else []
 
 
 def _no_processes(options: Options) -> Iterator[Problem]:

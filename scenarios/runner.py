@@ -132,7 +132,7 @@ class Runner:
         for entry in entries:
             key = (entry.scenario, entry.cell)
             rows = entry.rows
-            if self.logs is not None and self.options.logs == "all":
+            if self.logs is not None and self._logs_at_once:
                 if not self.logs.part(key, rows.first).is_file():
                     continue  # its log was lost, so it is run again
                 self.parts.setdefault(key, []).append(rows.first)
@@ -217,9 +217,15 @@ class Runner:
                     rows = future.result()
                     self._take(self.running.pop(future), rows)
 
+    @property
+    def _logs_at_once(self) -> bool:
+        """Whether each replication's log is written as it runs: one on trio is never the same."""
+        logs = self.options.logs
+        return logs == "all" or (logs == "failed" and self.options.driver != "sim")
+
     def _range(self, piece: Piece, budget_s: float) -> Range:
         log = None
-        if self.logs is not None and self.options.logs == "all":
+        if self.logs is not None and self._logs_at_once:
             log = str(self.logs.part(piece.key, piece.first))
         return Range(
             first=piece.first,
@@ -239,7 +245,7 @@ class Runner:
             self.schedule.done(piece, rows.last, rows.seconds)
             if self.folder is not None:
                 self.folder.write_line(Entry(scenario=key[0], cell=key[1], rows=rows))
-        if self.options.logs == "all":
+        if self._logs_at_once:
             self.parts.setdefault(key, []).append(rows.first)
         self._join(key, rows)
         self._show_progress()
@@ -294,9 +300,13 @@ class Runner:
             wanted = failed(scenario)
             for cell in scenario.cells:
                 replications = wanted.get(cell.cell.label)
-                if replications:
-                    job = self.cell_jobs[number, cell.index]
-                    path = logs.path(scenario, cell.index)
+                if not replications:
+                    continue
+                key, path = (number, cell.index), logs.path(scenario, cell.index)
+                if self._logs_at_once:
+                    logs.pick(path, key, self.parts.get(key, []), replications)
+                else:
+                    job = self.cell_jobs[key]
                     logs.write(path, job, replications, self.options.patience_s)
 
 

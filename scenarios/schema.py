@@ -32,7 +32,7 @@ from scenarios.spec import (
     TopTable,
 )
 from transports.faults.fault import Fault
-from transports.units import Duration, Size
+from transports.units import Duration, Offset, Size
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -51,6 +51,7 @@ def _text(pattern: str) -> dict[str, Any]:
 
 _TYPES: Final[Mapping[Any, dict[str, Any]]] = {
     Duration: _text(_AMOUNT),
+    Offset: _text(f"[+-]?{_AMOUNT}"),
     Size: _text(_SIZE),
     Durations: _text(f"{_AMOUNT}|{_FAMILY}"),
     Sizes: _text(f"{_SIZE}|{_FAMILY}"),

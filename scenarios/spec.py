@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from actors.chance import Durations
+from transports.faults.clock_drift import ClockDrift
+from transports.faults.clock_skew import ClockSkew
+from transports.faults.clock_step import ClockStep
 from transports.faults.crash import Crash
 from transports.faults.delay import Delay
 from transports.faults.disk_full import DiskFull
@@ -248,6 +251,9 @@ FAULTS: dict[str, type[Fault]] = {
     "reorder": Reorder,
     "hold": Hold,
     "pause": Pause,
+    "clock_skew": ClockSkew,
+    "clock_step": ClockStep,
+    "clock_drift": ClockDrift,
 }
 
 # What can be done to actors in processes of their own: to their messages, or by signals.

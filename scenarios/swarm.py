@@ -17,6 +17,7 @@ from scenarios.matchers import MESSAGES
 HEAL_S = 1_200  # by then every fault of a plan is over
 LONGEST_S = 300  # that one partition, sleep or full disk lasts
 DOWN_S = 120  # that one actor is down at most
+OFF_S = 100_000  # that one clock is off at most: over a day
 INCLUDED = 0.4  # the share of plans that have a given fault
 
 Table = dict[str, Any]
@@ -153,6 +154,35 @@ def _full_disks(stream: Stream, names: list[str]) -> Iterator[Table]:
     yield {"kind": "disk_full", "actor": _one(stream, names), **_span(stream)}
 
 
+def _skews(stream: Stream, names: list[str]) -> Iterator[Table]:
+    yield {
+        "kind": "clock_skew",
+        "actor": _one(stream, names),
+        "by": _offset(stream),
+        **_span(stream),
+    }
+
+
+def _steps(stream: Stream, names: list[str]) -> Iterator[Table]:
+    for _ in range(1 + int(stream.random() * 3)):
+        yield {
+            "kind": "clock_step",
+            "actor": _one(stream, names),
+            "at": _text(_seconds(stream, HEAL_S)),
+            "by": _offset(stream),
+        }
+
+
+def _drifts(stream: Stream, names: list[str]) -> Iterator[Table]:
+    rate = _rate(stream, 0.5, 2)
+    yield {"kind": "clock_drift", "actor": _one(stream, names), "rate": rate, **_span(stream)}
+
+
+def _offset(stream: Stream) -> str:
+    sign = "-" if stream.random() < 0.5 else "+"
+    return f"{sign}{_text(_rate(stream, 1, OFF_S))}"
+
+
 _MENU: tuple[Callable[[Stream, list[str]], Iterator[Table]], ...] = (
     _drops,
     _one_drop,
@@ -166,4 +196,7 @@ _MENU: tuple[Callable[[Stream, list[str]], Iterator[Table]], ...] = (
     _crashes,
     _bad_writes,
     _full_disks,
+    _skews,
+    _steps,
+    _drifts,
 )

@@ -277,10 +277,14 @@ def run_one(
 
 def log_one(job: CellJob, replication: int, out: BinaryIO, patience_s: float) -> None:
     """Write one replication's log; a replication in trouble has its log up to there."""
-    with contextlib.suppress(*_TROUBLE, ForeignActorError):
-        cell = _built.cell(job)
-        with watchdog(cell.simulator, patience_s):
-            run_one(job, cell, replication, out)
+    with contextlib.suppress(ForeignActorError):
+        log_of(job, _built.cell(job), replication, out, patience_s)
+
+
+def log_of(job: CellJob, cell: CellRun, replication: int, out: BinaryIO, patience_s: float) -> None:
+    """Write the log of one replication of a cell that is built already."""
+    with contextlib.suppress(*_TROUBLE), watchdog(cell.simulator, patience_s):
+        run_one(job, cell, replication, out)
 
 
 def header(job: CellJob, replication: int) -> HeaderRecord:
@@ -295,6 +299,12 @@ def header(job: CellJob, replication: int) -> HeaderRecord:
         command=command(job.path, job.options, job.label, replication),
         pullcord=VERSION,
         python=platform.python_version(),
+        path=job.path,
+        folder=job.folder,
+        driver=job.driver,
+        transport=job.transport,
+        processes=job.processes,
+        speed=job.speed if job.transport in ("tcp", "unix") else 0.0,
         # JSON already, so that it isn't encoded for each replication; a reader gets a dictionary.
         resolved=cast(dict[str, Any], msgspec.Raw(job.data)),
     )

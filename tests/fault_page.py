@@ -28,7 +28,7 @@ def _kinds() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for name, kind in FAULTS.items():
         what = (kind.__doc__ or "").strip().split("\n")[0]
-        real = "refused: exit 2" if kind.sim_only else "the same"
+        real = "the same" if kind.on_programs else "the same, but on no program: exit 2"
         yield f"| `{name}` | {what} | {kind.in_flight} | yes | {real} |"
 
 

@@ -33,7 +33,10 @@ CHANCE = frozenset(("random", "secrets", "uuid"))
 MACHINE = frozenset(("os", "pathlib", "socket", "sqlite3"))
 BANNED_IN_PURE = CLOCKS_AND_TASKS | CHANCE | MACHINE
 # Modules of actors/ that drive actors or talk to the world, and so are not pure.
-HOSTS = ("host", "mailbox", "network", "simulator", "supervisor", "world")
+HOSTS = (
+    "commits", "host", "mailbox", "network", "raised", "serving", "simulator", "supervisor",
+    "world",
+)  # fmt: skip
 NOT_PURE = ("actors/stores/", *(f"actors/{name}.py" for name in HOSTS))
 
 # The brackets keep this line from complaining about itself.

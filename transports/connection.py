@@ -19,6 +19,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from math import inf
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import anyio
@@ -116,6 +117,8 @@ class Connection:
         self._sending = anyio.Lock(fast_acquire=True)  # a free lock costs no turn of the scheduler
         self._receiving = anyio.ResourceGuard("receiving from")
         self._sent_s = trio.current_time()
+        self._watched = timings.silence_s == inf  # so that no read needs a time limit of its own
+        self._reads_since_s: float | None = None  # when the read that it watches began
         self._silent_s = 0.0  # waited since anything was heard
         self._partial_s = 0.0  # waited for the rest of the frame that has begun
 
@@ -203,6 +206,9 @@ class Connection:
 
     async def _read(self) -> None:
         """Wait for the next piece, no longer than what is left of silence and frame time."""
+        if self._watched and not self._silent_s and not self._buffer.is_partial:
+            await self._read_watched()
+            return
         timings, partial = self._timings, self._buffer.is_partial
         left_s = silence_s = timings.silence_s - self._silent_s
         if partial:
@@ -226,18 +232,64 @@ class Connection:
         self._silent_s = 0.0
         self._buffer.feed(piece)
 
+    async def _read_watched(self) -> None:
+        """Wait for the first piece of a frame, while `_watch` looks at the time or nobody need.
+
+        Nearly every read is one of these, and a time limit for each cost a third of all a frame's
+        way over TCP.
+        """
+        since_s = self._reads_since_s = trio.current_time()
+        try:
+            self._buffer.feed(await self._stream.receive(READ_BYTES))
+        except LOST as error:
+            await self._break(what_broke(error), error)
+        except BaseException:
+            self._silent_s = trio.current_time() - since_s
+            raise
+        finally:
+            self._reads_since_s = None
+
     async def keep_alive(self) -> None:
-        """Send a heartbeat whenever nothing was sent for `heartbeat_s`; ends with the link."""
+        """Keep the link, and find out when it is lost; ends with the link.
+
+        Send a heartbeat whenever nothing was sent for `heartbeat_s`. While this runs it also
+        watches how long `receive` waits, which costs less than a time limit for each read; it
+        breaks the link by closing the stream, which must end a `receive` that waits.
+        """
+        self._watched = True
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._watch)
+                await self._send_heartbeats()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._watched = self._timings.silence_s == inf
+
+    async def _watch(self) -> None:
+        """Break the link once a read that has no time limit of its own takes too long."""
+        silence_s = self._timings.silence_s
+        while self._broken is None:
+            since_s = self._reads_since_s
+            await anyio.sleep_until(
+                silence_s + (trio.current_time() if since_s is None else since_s)
+            )
+            # What came while the whole process stood still is read first.
+            await trio.lowlevel.checkpoint()
+            if since_s is not None and self._reads_since_s == since_s:
+                await self._close(f"heard nothing for {silence_s:g} s")
+
+    async def _send_heartbeats(self) -> None:
         heartbeat_s = self._timings.heartbeat_s
         while self._broken is None:
             due_s = self._sent_s + heartbeat_s
             if trio.current_time() < due_s:
                 await anyio.sleep_until(due_s)
+                for _ in range(2):  # what ends at this instant ends first, and is read
+                    await trio.lowlevel.checkpoint()
             elif self._sending.locked() or self._begun_bytes:
                 await anyio.sleep(heartbeat_s)  # a frame is on its way, which says as much
             else:
                 try:
-                    await trio.lowlevel.checkpoint()  # what ends at this instant ends first
                     await self._write(pack(b""))
                 except BrokenLinkError:
                     return

@@ -43,10 +43,15 @@ class FrameBuffer:
 
     def __init__(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes  # of a frame's content; it may change between two frames
-        self._bytes = bytearray()
+        self._bytes: bytes | bytearray = b""  # most often one piece that is one frame
 
     def feed(self, piece: bytes) -> None:
         """Add what came, READ_BYTES at most."""
+        if not self._bytes:
+            self._bytes = piece
+            return
+        if isinstance(self._bytes, bytes):
+            self._bytes = bytearray(self._bytes)
         self._bytes += piece
 
     @property
@@ -59,18 +64,25 @@ class FrameBuffer:
 
         FrameError if its length is over the limit, whether or not the content has come.
         """
-        if len(self._bytes) < LENGTH_BYTES:
+        held = self._bytes
+        held_bytes = len(held)
+        if held_bytes < LENGTH_BYTES:
             return None
-        head = bytes(self._bytes[:LENGTH_BYTES])
+        head = held[:LENGTH_BYTES]
         length = int.from_bytes(head, "big")
         if length > self.limit_bytes:
-            raise FrameError(_over_limit(head, length, self.limit_bytes))
+            raise FrameError(_over_limit(bytes(head), length, self.limit_bytes))
         end = LENGTH_BYTES + length
-        if len(self._bytes) < end:
+        if held_bytes < end:
             return None
-        with memoryview(self._bytes) as view, view[LENGTH_BYTES:end] as inside:
+        if isinstance(held, bytes):
+            if held_bytes == end:
+                self._bytes = b""
+                return held[LENGTH_BYTES:]
+            held = self._bytes = bytearray(held)
+        with memoryview(held) as view, view[LENGTH_BYTES:end] as inside:
             content = bytes(inside)  # one copy; a slice of the buffer itself would be another
-        del self._bytes[:end]
+        del held[:end]
         return content
 
 

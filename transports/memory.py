@@ -57,6 +57,11 @@ class Link:
         self._judges = tuple(judges)
         self._last_due_us = -1  # of those that did not arrive at once
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it only hands over: it has no latency, no fault and no codec."""
+        return not self._judges and self._latency_us is None and self._codec is None
+
     def reset(self) -> None:
         """Forget what is under way, for the next replication."""
         self._last_due_us = -1

@@ -57,23 +57,34 @@ class PipeStream(ByteStream):
             way.change()
             return piece
 
+    def send_nowait(self, item: bytes) -> int:
+        """Send what there is room for now, and return how many bytes that was; raises as `send`."""
+        with self._sending:
+            return self._put(item)
+
+    def _put(self, item: bytes | memoryview) -> int:
+        """Put in as much as there is room for."""
+        way = self._outgoing
+        if self._closed or way.ended:
+            raise anyio.ClosedResourceError
+        if way.gone:
+            raise anyio.BrokenResourceError
+        taken = item[: max(way.limit_bytes - len(way.bytes), 0)]
+        if taken:
+            way.bytes += taken
+            way.change()
+        return len(taken)
+
     async def send(self, item: bytes) -> None:
         """Send all; BrokenResourceError if the other end is closed."""
-        way, view = self._outgoing, memoryview(item)
+        view = memoryview(item)
         with self._sending:
             await anyio.lowlevel.checkpoint()
             while True:
-                if self._closed or way.ended:
-                    raise anyio.ClosedResourceError
-                if way.gone:
-                    raise anyio.BrokenResourceError
-                room = max(way.limit_bytes - len(way.bytes), 0)
-                way.bytes += view[:room]
-                way.change()
-                view = view[room:]
+                view = view[self._put(view) :]
                 if not view:
                     return
-                await way.changed.wait()
+                await self._outgoing.changed.wait()
 
     async def send_eof(self) -> None:
         """End this direction; the other stays."""

@@ -1,4 +1,4 @@
-"""Durations and sizes: numbers that carry their unit in text, and whole numbers inside.
+"""Durations, offsets and sizes: numbers with their unit in text, and whole numbers inside.
 
 A duration is a whole number of microseconds, a size a whole number of bytes. Their text is exact in
 both directions: `parse_duration(str(d)) == d` for every duration, and the same for sizes. A number
@@ -77,6 +77,28 @@ class Duration(int):
         return f"Duration({int(self)})"
 
 
+class Offset(int):
+    """A length of time in whole microseconds that has a direction: ahead, or behind if negative.
+
+    `str()` is a duration's text with its sign: "+1d", "-1h30m". Raises ValueError when it is longer
+    than a century.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, us: int = 0) -> "Offset":
+        """Build one from whole microseconds."""
+        if abs(us) > DURATION_LIMIT_US:
+            raise ValueError(f"{int(us)} microseconds is not an offset: write -36500d to +36500d")
+        return super().__new__(cls, us)
+
+    def __str__(self) -> str:
+        return f"{'-' if self < 0 else '+'}{_duration_text(abs(int(self)))}"
+
+    def __repr__(self) -> str:
+        return f"Offset({int(self)})"
+
+
 class Size(int):
     """A number of bytes, 0 or more; a plain int wherever one is expected.
 
@@ -117,6 +139,19 @@ def parse_duration(text: str) -> Duration:
     if total > DURATION_LIMIT_US:
         raise ValueError(f'"{plain}" is too long: the longest duration is 36500d')
     return Duration(total.numerator)
+
+
+def parse_offset(text: str) -> Offset:
+    """Return the offset that `text` says: a duration that may have a sign, "-1h", "+1d", "20s".
+
+    Raises ValueError with the cure.
+    """
+    plain = text.strip()
+    size = plain[1:] if plain[:1] in ("+", "-") else plain
+    if _NUMBER.fullmatch(size):
+        raise ValueError(f'{_cut(plain)} has no unit: write "{_cut(plain)}s" for seconds')
+    size_us = int(parse_duration(size))
+    return Offset(-size_us if plain.startswith("-") else size_us)
 
 
 def parse_size(text: str) -> Size:

@@ -118,6 +118,10 @@ class Record:
         """Record an answer that nobody waits for."""
         self._turn("late", t, envelope)
 
+    def send(self, t: int, envelope: Envelope[Any]) -> None:
+        """Record that a message is sent."""
+        self._turn("send", t, envelope)
+
     def drop(self, t: int, envelope: Envelope[Any], fault: str) -> None:
         """Record a message that is lost on the way."""
         self.lost.append(envelope)

@@ -18,7 +18,7 @@ from typing import Any
 
 import trio
 
-from actors.world import told
+from actors.raised import what_to_raise
 from scenarios.cast import foreign_path, load_file, make_actor
 from scenarios.separate.lone import LoneWorld
 from scenarios.separate.report import OVER, Failed, Job, pieces
@@ -89,7 +89,7 @@ def _went_on(world: LoneWorld, _signal: int, _frame: FrameType | None) -> None:
         return
     for line in lines.split():
         if line == OVER:
-            world.me.mailbox.paused = True
+            world.over = True
         else:
             world.naps.append(int(line))
 
@@ -107,7 +107,7 @@ async def _converse(job: Job, world: LoneWorld) -> None:
             try:
                 await world.play(connection)
             except BaseExceptionGroup as group:
-                first = told(group)
+                first = what_to_raise(group)
                 raise first from first.__cause__
     except BrokenLinkError:
         raise

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from hashlib import blake2b
 from heapq import heappop
 from itertools import count
 from typing import Any
@@ -19,7 +18,7 @@ import trio
 from actors.actor import Actor, Commit
 from actors.errors import ActorFailedError, SimulationError, UnknownActorError, describe_turn
 from actors.host import HostContext
-from actors.simulator import Simulator
+from actors.simulator import Due, Simulator
 from actors.stores.sqlite import StoreFailedError
 from actors.world import TrioWorld
 from logs.record import Recorder
@@ -43,7 +42,6 @@ from transports.wire import WireCodec
 
 # Of the 32 bits of a serial the upper ten tell actors apart, so that no two in a log have one id.
 ACTOR_SERIALS = 1 << 22
-BOOT_IDS = 1 << 20  # new_id counts on in a new boot, whatever the last one did and never told
 
 
 class LoneContext(HostContext):
@@ -59,11 +57,6 @@ class LoneContext(HostContext):
         self._id_mark = f"{self._world.job.index:04x}"
         self.store = self._world.store
 
-    def reset(self) -> None:
-        """Be as new, but for the store, which outlives processes."""
-        super().reset()
-        self.ids = self._world.job.boot * BOOT_IDS
-
     def release(self) -> None:
         """Report what a turn came to; it has committed."""
         super().release()
@@ -72,7 +65,7 @@ class LoneContext(HostContext):
     def undo(self) -> None:
         """Take back what a turn wrote, and forget what it asked for."""
         self.store.roll_back()
-        self.effects.clear()
+        super().undo()
 
     def _send(self, target: str, reply_to: int, body: Any) -> int:
         if target not in self.links:
@@ -95,9 +88,9 @@ class Reporter:
         self._count = 0
         self._open: dict[str, Any] = {}
 
-    def _begin(self, **fields: Any) -> int:
+    def _begin(self, t: int, **fields: Any) -> int:
         self._count += 1
-        self._open = {"number": self._count, **fields}
+        self._open = {"number": self._count, "t": t, **fields}
         self.effects = []
         return self._count
 
@@ -108,23 +101,23 @@ class Reporter:
 
     def start(self, t: int, actor: str, boot: int) -> int:
         """Note that the boot begins, or begins again after a failed commit."""
-        return self._begin(input="start", what=boot)
+        return self._begin(t, input="start", what=boot)
 
     def message(self, t: int, envelope: Envelope[Any]) -> int:
         """Note a delivery."""
-        return self._begin(input="message", what=envelope.id)
+        return self._begin(t, input="message", what=envelope.id)
 
     def timer(self, t: int, actor: str, cause: int, timer: str) -> int:
         """Note that a timer fires."""
-        return self._begin(input="timer", what=timer, cause=cause)
+        return self._begin(t, input="timer", what=timer, cause=cause)
 
     def unanswered(self, t: int, actor: str, cause: int, number: int) -> int:
         """Note that a question's time is up."""
-        return self._begin(input="unanswered", what=number, cause=cause)
+        return self._begin(t, input="unanswered", what=number, cause=cause)
 
     def late(self, t: int, envelope: Envelope[Any]) -> None:
         """Report an answer that nobody waits for: it has no turn."""
-        self._begin(input="late", what=envelope.id)
+        self._begin(t, input="late", what=envelope.id)
         self.end_turn()
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
@@ -135,6 +128,9 @@ class Reporter:
     def drop(self, t: int, envelope: Envelope[Any], fault: str) -> None:
         """Nothing is lost here: the links are elsewhere."""
         raise AssertionError(fault)
+
+    def send(self, t: int, envelope: Envelope[Any]) -> None:
+        """Note nothing: the message itself will be in the report."""
 
     def fault(self, t: int, actor: str, fault: str, act: str) -> None:
         """Nothing is done to actors here: they are killed and stopped from elsewhere."""
@@ -149,11 +145,13 @@ class LoneWorld(TrioWorld):
     """A `TrioWorld` of one actor, for one boot of it; `job` says which. Call `live`."""
 
     context_type = LoneContext
+    separate = True
 
     def __init__(self, job: Job, store: DurableStore) -> None:
         self.job = job
         self.store = store
         self.reporter = Reporter()
+        self.over = False  # whether it takes no more turns
         self.naps: list[int] = []  # microseconds that the clock has stood still, not yet heeded
         super().__init__(job.seed, job.cell, clock=None, speed=job.speed)
         self._serving = True  # what is due may be none of this process's business
@@ -169,11 +167,8 @@ class LoneWorld(TrioWorld):
 
     def _reset(self, replication: int, recorder: Recorder | None) -> None:
         super()._reset(replication, recorder)
-        boot = self.job.boot
         self.serials = count(1 + self.job.index * ACTOR_SERIALS)
         self.me.numbers = self.serials
-        if boot:  # what the boots before have drawn is known to nobody: it draws other numbers
-            self.key = blake2b(f"boot/{boot}".encode(), digest_size=32, key=self.key).digest()
 
     def live(self, converse: Callable[[], Awaitable[None]]) -> None:
         """Run `converse`, which connects and calls `play`; what it raises is raised."""
@@ -197,6 +192,7 @@ class LoneWorld(TrioWorld):
             raise FrameError("an order before the one to begin")
         self._clock = trio.lowlevel.current_clock()
         self._zero_s = self._clock.current_time() - (time.monotonic() - begin.zero_s)
+        self.me.turn_us = self.now_us
         self.naps.clear()  # whatever there was lay before this boot
         if self.job.boot:
             self.me.boot = self.job.boot - 1
@@ -215,9 +211,10 @@ class LoneWorld(TrioWorld):
         while True:
             order = await receive_order(self._connection)
             if isinstance(order, Delivery):
-                await self._receive(self.me.name, self._wire.decode(order.frame, order.source))
+                # Into the mailbox: a turn that waits for its report to be sent is no reader's.
+                await self.me.mailbox.put(self._wire.decode(order.frame, order.source))
             else:
-                self.me.suspend()
+                self.over = True
                 await self._send_reports()
                 await self._tell_state()
 
@@ -263,13 +260,19 @@ class LoneWorld(TrioWorld):
 
     async def _turn(self, actor: HostContext, turn: Any, take: Callable[[], Any]) -> None:
         """Take one turn, and report it."""
-        self._heed_naps()
         await super()._turn(actor, turn, take)
         await self._send_reports()
 
     async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
-        await super()._take_message(actor, envelope)
-        await self._send_reports()  # a late answer has no turn
+        self._heed_naps()
+        if not self.over:
+            await super()._take_message(actor, envelope)
+            await self._send_reports()  # a late answer has no turn
+
+    async def _take_due(self, actor: HostContext, due: Due) -> None:
+        self._heed_naps()
+        if not self.over:
+            await super()._take_due(actor, due)
 
     def _act(self, context: HostContext, turn: Any, take: Callable[[], Any]) -> None:
         super()._act(context, turn, take)
@@ -280,10 +283,8 @@ class LoneWorld(TrioWorld):
         if not isinstance(error, StoreFailedError):
             await super()._fail(actor, turn, error)
             return
-        why = f"{Commit.FAILED.value}: {error.sentence}"
-        self.reporter.undone(self.now_us, actor.name, actor.record, why)
-        actor.boot -= 1  # the same boot goes on
-        actor.begin_boot()
+        self._take_back(actor, f"{Commit.FAILED.value}: {error.sentence}")
+        actor.forget()  # the same boot goes on
         await self._boot(actor)
 
     # Time
@@ -298,7 +299,7 @@ class LoneWorld(TrioWorld):
             self.me.stand_still(slept_us)
             self._changed.set()
 
-    def _fire(self, due: list[Any]) -> None:
+    def _fire(self, due: Due) -> None:
         self.schedule(due)
         self._heed_naps()
         if self.heap[0][0] <= self.now_us:

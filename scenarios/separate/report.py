@@ -77,12 +77,14 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
 class Report(msgspec.Struct, frozen=True, array_like=True, tag="turn"):
     """A turn that has ended: its number in this boot, its input, and what came of it.
 
-    `what` is the boot of a start, the id of a message or a late answer, the name of a timer, the
-    id of a question without an answer. `cause` is the number of the turn that set the timer or
-    asked the question. With `undone` the turn did not commit.
+    `t` is when it began, in microseconds of the world. `what` is the boot of a start, the id of a
+    message or a late answer, the name of a timer, the id of a question without an answer. `cause`
+    is the number of the turn that set the timer or asked the question. With `undone` the turn did
+    not commit.
     """
 
     number: int
+    t: int
     input: Literal["start", "message", "timer", "unanswered", "late"]
     what: int | str
     cause: int = 0

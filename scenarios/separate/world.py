@@ -240,21 +240,22 @@ class ProcessWorld(ProgramWorld):
         process.records[told.number] = context.record
         for effect in told.effects:
             if isinstance(effect, Said):
-                context.say(context.record, effect.event, effect.fields)
+                self._say(context, told.t, effect)
             elif isinstance(effect, Sent):
-                self._post_on(context, effect)
+                self._post_on(context, told.t, effect)
             elif isinstance(effect, Done):
                 self.on_done(name)
         self._last_us = self.now_us
 
     def _record(self, context: HostContext, process: ActorProcess, told: Report) -> bool:
         """Make the turn's record; return whether there was a turn that committed."""
-        recorder, name, now_us = self.recorder, context.name, self.now_us
+        recorder, name, now_us = self.recorder, context.name, told.t
         if told.input in ("message", "late"):
             envelope = process.under_way.popleft()
             assert envelope.id == told.what, "mail is taken in the order in which it came"
             if told.input == "late":
-                self._late(envelope)
+                if recorder is not None:
+                    recorder.late(now_us, envelope)
                 return False
             if recorder is not None:
                 context.record = recorder.message(now_us, envelope)
@@ -273,7 +274,15 @@ class ProcessWorld(ProgramWorld):
             return False
         return True
 
-    def _post_on(self, context: HostContext, sent: Sent) -> None:
+    def _say(self, context: HostContext, t: int, said: Said) -> None:
+        """Let watchers and the log know of an event."""
+        watcher = context.watchers.get(said.event)
+        if watcher is not None:
+            watcher(t, said.fields)
+        if self.recorder is not None:
+            self.recorder.event(t, context.name, context.record, said.event, said.fields)
+
+    def _post_on(self, context: HostContext, t: int, sent: Sent) -> None:
         """Put a message of a turn onto its link, with the turn's record as its cause."""
         codec = self._message_codec()
         try:
@@ -283,7 +292,10 @@ class ProcessWorld(ProgramWorld):
                 f"{context.name} sent a {sent.kind} that nobody can read, since no actor has a "
                 f"handler for it or a field has another type than it says: {error}"
             ) from error
-        context.links[envelope.target](msgspec.structs.replace(envelope, cause=context.record))
+        envelope = msgspec.structs.replace(envelope, cause=context.record)
+        if self.recorder is not None:
+            self.recorder.send(t, envelope)
+        context.links[envelope.target](envelope)
 
     # Actor faults
 
@@ -309,19 +321,20 @@ class ProcessWorld(ProgramWorld):
         assert self._nursery is not None, "actors are revived while the world runs"
         self._nursery.start_soon(self._live, context, True)
 
-    def _stop(self, context: HostContext, clock_stops: bool) -> None:
+    def _stop(self, context: HostContext, now_us: int, clock_stops: bool) -> None:
         process = self._hub.processes.get(context.name)
         if process is None:
-            super()._stop(context, clock_stops)
+            super()._stop(context, now_us, clock_stops)
             return
-        context.suspended_us, context.clock_stops = self.now_us, clock_stops
+        context.suspended_us, context.clock_stops = now_us, clock_stops
         process.stop()  # by SIGSTOP
 
-    def _go_on(self, context: HostContext) -> None:
+    def _go_on(self, context: HostContext, now_us: int) -> None:
         process = self._hub.processes.get(context.name)
         if process is None:
-            super()._go_on(context)
+            super()._go_on(context, now_us)
             return
-        slept_us = self.now_us - context.suspended_us if context.clock_stops else 0
+        slept_us = now_us - context.suspended_us if context.clock_stops else 0
         context.suspended_us = -1
+        self.tell_jump(context.name, slept_us)
         process.go_on_after(slept_us)  # by SIGCONT

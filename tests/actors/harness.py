@@ -209,11 +209,13 @@ class Trace:
     def drop(self, t: int, envelope: Envelope[Any], fault: str) -> None:
         self._turn("drop", t, envelope.target, fault, envelope)
 
+    def send(self, t: int, envelope: Envelope[Any]) -> None:
+        self._turn("send", t, envelope.source, envelope)
+
     def fault(self, t: int, actor: str, fault: str, act: str) -> None:
         self._turn("fault", t, actor, fault, act)
 
     def undone(self, t: int, actor: str, turn: int, why: str) -> None:
-        self.records = [r for r in self.records if not (r[1] == "event" and r[4] == turn)]
         self._turn("undone", t, actor, turn, why)
 
     def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:

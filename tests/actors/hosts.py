@@ -26,6 +26,10 @@ EVERY_HOST = pytest.mark.parametrize(
     ids=["simulator", "guarded", "trio"],
 )
 
+COMMITTING_HOST = pytest.mark.parametrize(
+    "host", [partial(simulator, guarded=True), TrioWorld], ids=["guarded", "trio"]
+)
+
 
 class Hosted(World):
     """A world of puppets on a host of one's choice, that ends at a set time."""

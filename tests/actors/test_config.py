@@ -8,9 +8,9 @@ import pytest
 from actors.chance import Counts, Durations, Numbers, Sizes
 from actors.config import decode_hook, describe
 from actors.polls import PollPlan, parse_polls
-from transports.units import Duration, Size
+from transports.units import Duration, Offset, Size
 
-KINDS = [Duration, Size, Durations, Sizes, Numbers, Counts, PollPlan]
+KINDS = [Duration, Offset, Size, Durations, Sizes, Numbers, Counts, PollPlan]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -213,7 +213,13 @@ def test_a_turn_lets_out_what_it_asked_for_in_the_order_of_asking() -> None:
     trace = Trace()
     world.run(recorder=trace)
     assert order == ["1", "2", "a"]
-    assert [record[1] for record in trace.records] == ["start", "event", "event", "message"]
+    assert [record[1] for record in trace.records] == [
+        "start",
+        "event",
+        "send",
+        "event",
+        "message",
+    ]
     assert {record[4] for record in trace.kinds("event")} == {1}, "the record of its turn"
 
 

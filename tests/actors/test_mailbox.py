@@ -8,6 +8,7 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import wait_all_tasks_blocked
 
 from actors.mailbox import Mailbox
 from transports.envelope import Envelope
@@ -56,10 +57,10 @@ async def test_a_full_one_refuses_an_offer_and_lets_putters_wait_in_their_order(
     async with trio.open_nursery() as nursery:
         for number in (4, 5):
             nursery.start_soon(put, number)
-            await trio.testing.wait_all_tasks_blocked()
+            await wait_all_tasks_blocked()
         assert len(box) == 2
         assert await take(box, 2) == [1, 2]
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
     assert await take(box, 2) == [4, 5]
 
 
@@ -78,7 +79,7 @@ async def test_who_takes_waits_for_mail() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(taker)
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
         assert got == []
         box.offer(mail(7))
     assert got == [7]
@@ -108,7 +109,7 @@ async def test_a_closed_one_gives_back_its_mail_and_takes_none() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(put)
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
         assert [envelope.id for envelope in box.close()] == [1]
     assert told == [False]
     assert not box.offer(mail(3))
@@ -148,3 +149,38 @@ async def test_an_actor_that_never_runs_dry_lets_others_have_turns() -> None:
     with pytest.raises(trio.TooSlowError):
         with trio.fail_after(0):  # only a task that reaches a checkpoint is cancelled
             await take(box, 50)
+
+
+async def test_it_is_idle_only_while_who_takes_waits_for_mail_that_may_come() -> None:
+    box, got = Mailbox(), []
+    told: list[tuple[str, bool]] = [("nobody takes", box.idle)]
+
+    async def taker() -> None:
+        while True:
+            got.append(await box.get())
+            told.append(("a turn", box.idle))
+
+    async def tell(what: str) -> None:
+        told.append((what, box.idle))
+        await wait_all_tasks_blocked()
+        told.append(("then", box.idle))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(taker)
+        await tell("nobody takes yet")
+        box.offer(mail(1))
+        await tell("one waits")
+        box.paused = True
+        await tell("paused")
+        box.offer(mail(2))
+        await tell("paused, and one waits")
+        box.resume()
+        await tell("going on")
+        box.alarm([1, 9])
+        await tell("a timer comes before the mail")
+        box.close()
+        await tell("closed")
+        nursery.cancel_scope.cancel()
+    assert len(got) == 3
+    assert [what for what in told if what[1]] == [("then", True)] * 4
+    assert told[-1] == told[-9] == ("then", False), "closed, and paused"

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from actors.errors import LimitReachedError, WouldSleepForeverError
-from actors.world import TrioWorld, told
+from actors.world import TrioWorld
 from scenarios.watchdog import Stop, StuckError, watchdog
 from tests.actors.harness import S, Trace
 from tests.actors.hosts import Hosted, MakeHost, by_actor
@@ -70,7 +70,7 @@ def test_actors_talk_over_sockets_and_time_goes_at_its_speed() -> None:
     assert world.sim.now_us >= 6 * S
 
 
-def test_a_question_that_nobody_answers_istold_and_a_late_answer_is_dropped() -> None:
+def test_a_question_that_nobody_answers_is_told_and_a_late_answer_is_dropped() -> None:
     trace = Trace()
     world = Hosted(
         over_tcp(),
@@ -166,17 +166,6 @@ def test_however_it_ends_no_socket_and_no_task_is_left(act: Any, error: Any) -> 
             world.run()
     assert (sockets(), threading.active_count()) == before
     assert no_task_runs()
-
-
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), Stop(), SystemExit(3)])
-def test_an_interrupt_wins_over_the_errors_of_other_tasks(interrupt: BaseException) -> None:
-    inner = BaseExceptionGroup("tasks", [ValueError(), interrupt])
-    assert told(BaseExceptionGroup("tasks", [LimitReachedError(), inner])) is interrupt
-    error = trio.TrioInternalError("the scheduler was hit")
-    error.__cause__ = inner
-    assert told(error) is interrupt
-    first = LimitReachedError()
-    assert told(ExceptionGroup("tasks", [first, ValueError()])) is first
 
 
 def test_an_interrupt_from_outside_ends_it() -> None:

@@ -16,7 +16,7 @@ from actors.messages import Accepted, GetGraphRun, Noted
 from scenarios.spec import FAULTS
 from transports.envelope import Envelope
 from transports.faults.fault import Fault
-from transports.units import Duration, parse_duration
+from transports.units import Duration, Offset, parse_duration, parse_offset
 
 
 class FakeWorld:
@@ -24,13 +24,13 @@ class FakeWorld:
 
     def __init__(self) -> None:
         self.now_us = 0
-        self.actions: list[tuple[int, Callable[[], None]]] = []
+        self.actions: list[tuple[int, Callable[[], Any]]] = []
         self.watchers: dict[str, list[Callable[[int, dict[str, Any]], None]]] = {}
         self.hooks: list[Callable[[str, bool], Commit | None]] = []
         self.done: list[tuple[int, str, str]] = []
         self.refuses = False
 
-    def at(self, due_us: int, action: Callable[[], None]) -> None:
+    def at(self, due_us: int, action: Callable[[], Any]) -> None:
         assert due_us >= self.now_us, "nothing is planned for the past"
         self.actions.append((due_us, action))
 
@@ -61,7 +61,16 @@ class FakeWorld:
         assert fault, "a fault says who it is"
         self._did("resume", name)
 
-    def set_writable(self, name: str, writable: bool) -> None:
+    def shift_clock(self, name: str, fault: str, by_us: int) -> bool:
+        assert fault, "a fault says who it is"
+        return self._did(f"by {by_us}", name)
+
+    def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
+        assert fault, "a fault says who it is"
+        return self._did(f"rate {rate_ppm}", name)
+
+    def set_writable(self, name: str, fault: str, writable: bool) -> None:
+        assert fault, "a fault says who it is"
         self._did("writable" if writable else "full", name)
 
     def add_commit_hook(self, hook: Callable[[str, bool], Commit | None]) -> None:
@@ -158,7 +167,8 @@ class FaultContract:
 
 def decode(kind: type[Any], value: Any) -> Any:
     """Read a duration or a distribution, as a scenario's decoder does."""
-    return parse_duration(value) if kind is Duration else kind.parse(value)
+    parsers = {Duration: parse_duration, Offset: parse_offset}
+    return parsers.get(kind, getattr(kind, "parse", None))(value)  # type: ignore[misc]  # one is there
 
 
 class LinkFaultContract(FaultContract):
@@ -344,7 +354,7 @@ class StrikingContract(ActorFaultContract):
         times = self.strikes(world)
         assert times[0] == 10_000_000
         assert len(times) > 2
-        over = [at for at, act, _ in world.done if act != self.act]
+        over = [at for at, act, _ in world.done if act != self.act] or times
         assert [b - a for a, b in zip(over, times[1:], strict=False)] == [30_000_000] * (
             len(times) - 1
         )

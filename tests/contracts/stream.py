@@ -104,6 +104,18 @@ class StreamContract:
                     nursery.start_soon(sending, connection)
                     nursery.start_soon(receiving, connection)
 
+    async def test_frames_that_are_sent_at_once_or_else_waited_for_keep_their_order(self) -> None:
+        wanted = frames(150)
+        async with self.links() as (there, here), trio.open_nursery() as nursery:
+
+            async def sending() -> None:
+                for frame in wanted:
+                    if not there.send_nowait(frame):
+                        await there.send(frame)
+
+            nursery.start_soon(sending)
+            assert [await here.receive() for _ in wanted] == wanted
+
     async def test_a_frame_at_the_limit_arrives_and_one_over_it_is_not_sent(self) -> None:
         largest = bytes(range(256)) * (FRAME_LIMIT_BYTES // 256)
         async with self.links() as (there, here):
@@ -214,9 +226,13 @@ class StreamContract:
             found = await rest(here)
             assert found == [n.to_bytes(2, "big") * 32_768 for n in range(len(found))]
 
-    async def test_a_peer_that_is_silent_is_given_up(self) -> None:
+    @pytest.mark.parametrize("kept", [False, True])
+    async def test_a_peer_that_is_silent_is_given_up(self, kept: bool) -> None:
         quick = Timings(heartbeat_s=0.01, silence_s=0.04)
-        async with self.links(quick) as (there, here):
+        async with self.links(quick) as (there, here), trio.open_nursery() as nursery:
+            if kept:
+                nursery.start_soon(here.keep_alive)
+                await trio.testing.wait_all_tasks_blocked()
             with pytest.raises(BrokenLinkError, match=r"heard nothing for 0\.04 s"):
                 await here.receive()
             assert await rest(there) == []

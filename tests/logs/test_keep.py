@@ -20,9 +20,9 @@ def tell(recorder: MemoryRecorder) -> None:
     assert recorder.unanswered(3, "agent", 2, 1) == 4
     recorder.late(4, ENVELOPE)
     recorder.drop(5, ENVELOPE, "lossy")
+    recorder.send(5, ENVELOPE)
     recorder.fault(6, "relay", "killer", "kill")
     turn = recorder.message(7, ENVELOPE)
-    recorder.event(7, "server", turn, "run.queued", {"run": "r"})
     recorder.undone(7, "server", turn, "the commit failed")
     recorder.event(8, "server", turn, "run.queued", {"run": "r"})
 
@@ -30,21 +30,26 @@ def tell(recorder: MemoryRecorder) -> None:
 def test_every_kind_is_kept_and_numbered_from_one() -> None:
     recorder = MemoryRecorder()
     tell(recorder)
-    assert [record.n for record in recorder.records] == list(range(1, 11))
+    assert [record.n for record in recorder.records] == list(range(1, 12))
     assert {type(record) for record in recorder.records} == {*KINDS.values()} - {
         HeaderRecord,
         EndRecord,
     }
 
 
-def test_what_a_turn_that_was_undone_said_is_taken_back() -> None:
+def test_an_undone_turn_takes_back_nothing_of_what_happened_meanwhile() -> None:
     recorder = MemoryRecorder()
-    tell(recorder)
-    assert [type(record).__name__ for record in recorder.records[-3:]] == [
-        "MessageRecord",
-        "UndoneRecord",
-        "EventRecord",
+    turn = recorder.message(7, ENVELOPE)
+    recorder.fault(7, "server", "full", "unwritable")
+    recorder.timer(8, "relay", 0, "poll")
+    recorder.undone(9, "server", turn, "the commit failed")
+    assert [(record.n, type(record).__name__) for record in recorder.records] == [
+        (1, "MessageRecord"),
+        (2, "FaultRecord"),
+        (3, "TimerRecord"),
+        (4, "UndoneRecord"),
     ]
+    assert recorder.records[-1].cause == turn
 
 
 def test_a_cleared_recorder_begins_anew_and_leaves_what_was_handed_out() -> None:
@@ -52,7 +57,7 @@ def test_a_cleared_recorder_begins_anew_and_leaves_what_was_handed_out() -> None
     tell(recorder)
     kept = recorder.records
     recorder.clear()
-    assert (len(kept), recorder.records) == (10, [])
+    assert (len(kept), recorder.records) == (11, [])
     assert recorder.timer(0, "relay", 0, "poll") == 1
 
 

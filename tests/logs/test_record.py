@@ -17,6 +17,7 @@ def test_the_kinds_are_a_closed_list() -> None:
         "unanswered",
         "late",
         "drop",
+        "send",
         "fault",
         "undone",
         "event",
@@ -32,7 +33,13 @@ def test_the_kinds_are_a_closed_list() -> None:
 def test_a_kind_is_named_first_and_fields_keep_their_order(tag: str) -> None:
     kind = KINDS[tag]
     envelope = Envelope(1, "agent", "server", 0, 3, messages.GetGraphRun(command_id="r"))
-    values = {"str": "x", "int": 1, "dict[str, Any]": {"a": 1}, "Envelope[Any]": envelope}
+    values = {
+        "str": "x",
+        "int": 1,
+        "float": 1.5,
+        "dict[str, Any]": {"a": 1},
+        "Envelope[Any]": envelope,
+    }
     fields = {one.name: values[str(kind.__annotations__.get(one.name, "int")).strip("'")]
               if one.name in kind.__annotations__ else ("relay" if one.name == "actor" else 1)
               for one in msgspec.structs.fields(kind)}  # fmt: skip

@@ -70,19 +70,19 @@ def test_sections_follow_each_other() -> None:
     assert [line.get("n", line["kind"]) for line in lines(out)] == ["header", 1, "end"] * 2
 
 
-def test_an_undone_turn_takes_its_events_back() -> None:
+def test_an_undone_turn_is_told_by_its_number_and_takes_nothing_back() -> None:
     out = io.BytesIO()
     writer = SectionWriter(out)
     writer.begin(None)
     turn = writer.timer(1, "relay", 0, "poll")
-    writer.event(1, "relay", turn, "outbox.put", {})
+    writer.fault(1, "relay", "full", "unwritable")
     writer.undone(1, "relay", turn, "the commit failed")
-    assert writer.timer(2, "relay", 0, "poll") == 3
+    assert writer.timer(2, "relay", 0, "poll") == 4
     writer.close("ended", 2)
     found = lines(out)
-    assert [line["kind"] for line in found] == ["timer", "undone", "timer", "end"]
-    assert [line["n"] for line in found[:-1]] == [1, 2, 3]
-    assert found[1]["cause"] == turn
+    assert [line["kind"] for line in found] == ["timer", "fault", "undone", "timer", "end"]
+    assert [line["n"] for line in found[:-1]] == [1, 2, 3, 4]
+    assert found[2]["cause"] == turn
 
 
 @pytest.mark.parametrize("kind", ["message", "timer"])
@@ -99,11 +99,11 @@ def test_a_long_section_is_written_in_batches_and_a_turn_is_never_cut(kind: str)
             else (writer.timer(number, "relay", 0, "poll"))
         )
     assert before > 0
-    writer.event(1, "relay", turn, "said", {})
     writer.undone(1, "relay", turn, "the commit failed")
+    writer.event(1, "relay", turn, "said", {})
     writer.close("ended", 1)
     numbers = [line["n"] for line in lines(out)[:-1]]
-    assert numbers == list(range(1, BATCH_RECORDS + 12))
+    assert numbers == list(range(1, BATCH_RECORDS + 13))
 
 
 def test_an_event_keeps_what_was_said_when_it_was_said() -> None:

@@ -18,7 +18,7 @@ FOLDER = ROOT / "scenarios" / "chaos"
 PAGE = ROOT / "docs" / "chaos.md"
 PLANS = {path.stem: load_plan(path) for path in sorted(FOLDER.glob("*.toml"))}
 KINDS = {kind: name for name, kind in FAULTS.items()}
-SIMULATOR_ONLY = frozenset(("crash", "disk_full", "failed_write"))
+BY_CHANCE = frozenset(("crashing_commits",))
 REPLICATIONS = {"crashing_commits": 40, "weekend": 3}  # of the others 10; what chance decides
 # A sleep of 60 hours takes 36 minutes of a wall clock at a hundredfold speed.
 SHORTER: dict[str, dict[str, Any]] = {"weekend": {"fault.for": "5m", "run.until": "done"}}
@@ -28,9 +28,6 @@ UNSAFE = "../ablation/unsafe.py"
 def kinds(plan: Plan) -> set[str]:
     """Return the kinds of fault that a scenario uses, as a file names them."""
     return {KINDS[type(fault)] for scenario in plan.scenarios for fault in scenario.faults}
-
-
-ANYWHERE = [name for name, plan in PLANS.items() if SIMULATOR_ONLY.isdisjoint(kinds(plan))]
 
 
 def play(name: str, overrides: dict[str, Any] | None = None, **options: Any) -> Results:
@@ -67,12 +64,13 @@ def test_each_holds_in_the_simulator(name: str) -> None:
     assert play(name, replications=REPLICATIONS.get(name, 10)).exit is Exit.OK
 
 
-@pytest.mark.parametrize("name", ANYWHERE)
+@pytest.mark.parametrize("name", PLANS)
 def test_each_holds_on_the_trio_host(name: str) -> None:
-    assert play(name, SHORTER.get(name), driver="trio", replications=3).exit is Exit.OK
+    count = REPLICATIONS.get(name, 3)
+    assert play(name, SHORTER.get(name), driver="trio", replications=count).exit is Exit.OK
 
 
-@pytest.mark.parametrize("name", ["late_go", "engine_dies"])
+@pytest.mark.parametrize("name", ["late_go", "engine_dies", "full_disk", "bad_sector"])
 def test_some_hold_over_sockets(name: str) -> None:
     soon = {"run.until": "done"}
     results = play(name, soon, driver="trio", transport="tcp", speed=200.0, replications=1)
@@ -80,11 +78,12 @@ def test_some_hold_over_sockets(name: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", ANYWHERE)
+@pytest.mark.parametrize("name", PLANS)
 def test_each_holds_over_sockets(name: str) -> None:
     shorter = SHORTER.get(name)
     results = play(name, shorter, driver="trio", transport="tcp", speed=100.0, replications=2)
-    assert results.exit is Exit.OK
+    # Two replications don't decide about a mean; what must hold is judged in each.
+    assert results.exit in ({Exit.OK, Exit.INCONCLUSIVE} if name in BY_CHANCE else {Exit.OK})
 
 
 @pytest.mark.soak

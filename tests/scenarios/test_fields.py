@@ -9,7 +9,7 @@ from actors.chance import Counts, Durations, Numbers
 from actors.polls import PollPlan, parse_polls
 from scenarios.fields import fault_kind, keys_of, toml_value, type_words, workload_keys
 from scenarios.spec import FAULTS, WorkloadTable
-from transports.units import Duration, Size
+from transports.units import Duration, Offset, Size
 
 
 class Table(msgspec.Struct, kw_only=True):
@@ -44,6 +44,7 @@ def test_a_key_has_name_default_limits_and_meaning() -> None:
     ("kind", "words"),
     [
         (Duration, "duration"),
+        (Offset, "duration, + or -"),
         (Size, "size"),
         (Durations, "duration or distribution"),
         (Counts | None, "whole number or distribution"),

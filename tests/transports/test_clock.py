@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contracts.clock import ClockContract
-from transports.clock import EPOCH_US, VirtualClock
+from tests.contracts.clock import ClockContract, WrongClockContract
+from transports.clock import EPOCH_US, VirtualClock, WrongClock
 
 
 class World:
@@ -65,3 +65,71 @@ def test_no_history_of_boots_moves_a_clock_back(history: list[tuple[int, bool]])
         if boots:
             clock.reboot()
             assert clock.now_us == 0
+
+
+class DrivenWrongClock:
+    """A clock that may be wrong, with a world of its own; it is its own view."""
+
+    def __init__(self) -> None:
+        self.world_us = 0
+        self.wrong = WrongClock(0)
+        self.shift = self.wrong.shift
+        self.lasts_us = self.wrong.lasts_us
+        self.clock = self
+
+    @property
+    def now_us(self) -> int:
+        return self.wrong.now_us(self.world_us)
+
+    @property
+    def stamp_us(self) -> int:
+        return self.wrong.stamp_us(self.world_us)
+
+    def pass_time(self, by_us: int) -> None:
+        self.world_us += by_us
+
+    def reboot(self) -> None:
+        self.wrong.reboot(self.world_us)
+
+    def set_rate(self, rate_ppm: int) -> None:
+        self.wrong.set_rate(self.world_us, "it", rate_ppm)
+
+
+class TestWrongClock(WrongClockContract):
+    """The suite on a clock that may be wrong."""
+
+    def drive(self) -> DrivenWrongClock:
+        return DrivenWrongClock()
+
+
+def test_a_wrong_clock_begins_where_a_right_one_was() -> None:
+    clock = WrongClock(50, boot_us=20, epoch_us=1_000)
+    assert (clock.now_us(50), clock.stamp_us(50)) == (30, 1_050)
+    clock.shift(-500)
+    assert clock.stamp_us(60) == 1_050, "the world has been given this stamp already"
+
+
+def test_rates_of_several_reasons_multiply_and_end_one_by_one() -> None:
+    clock = WrongClock(0)
+    clock.set_rate(0, "one", 2_000_000)
+    clock.set_rate(0, "other", 1_500_000)
+    assert clock.rate_ppm == 3_000_000
+    clock.set_rate(0, "one", 1_000_000)
+    assert clock.rate_ppm == 1_500_000
+    clock.set_rate(0, "other", 1_000_000)
+    assert clock.rate_ppm == 1_000_000
+    for reason in range(20):
+        clock.set_rate(0, str(reason), 100_000)
+    assert clock.rate_ppm == 1, "it never stands still"
+
+
+def test_a_monotonic_clock_that_stood_still_goes_on_where_it_was_at_any_rate() -> None:
+    clock = WrongClock(0)
+    clock.stop(100)
+    clock.set_rate(150, "it", 2_000_000)
+    assert clock.now_us(180) == 100
+    clock.go_on(200)
+    assert (clock.now_us(200), clock.now_us(210)) == (100, 120)
+    assert clock.stamp_us(200) == EPOCH_US + 150 + 100, "the wall clock has gone on"
+    clock.go_on(300)
+    assert clock.now_us(300) == 300

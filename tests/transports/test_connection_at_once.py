@@ -67,6 +67,22 @@ async def test_send_goes_on_where_send_nowait_stopped(
     assert autojump_clock.current_time() > begun_s
 
 
+async def test_no_heartbeat_comes_into_a_frame_that_begins_at_its_instant(
+    autojump_clock: MockClock,
+) -> None:
+    for _ in range(20):  # the scheduler shuffles tasks, and either may be the first
+        due_s = autojump_clock.current_time() + TIMINGS.heartbeat_s
+        connection, there = takes_at_once(6)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connection.keep_alive)
+            await trio.sleep_until(due_s)
+            assert not connection.send_nowait(b"first")
+            await trio.sleep(5)
+            await connection.send(b"first")
+            assert await read_frames(there, 1) == [b"first"]
+            nursery.cancel_scope.cancel()
+
+
 async def test_nothing_is_sent_at_once_between_the_parts_of_a_frame() -> None:
     connection, there = takes_at_once(3)
     async with trio.open_nursery() as nursery:

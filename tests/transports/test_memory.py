@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.messages import GetGraphRun
+from transports.codec import Codec
 from transports.envelope import Envelope
 from transports.memory import Link, Post, Ways
 from transports.verdict import LOST, Verdict
@@ -171,3 +173,17 @@ def test_a_way_is_made_once_when_it_is_first_taken() -> None:
     with pytest.raises(KeyError):
         ways["nobody"]
     assert made == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("how", "plain"),
+    [
+        ({}, True),
+        ({"latency_us": lambda: 0}, False),
+        ({"judges": [Loses("drop")]}, False),
+        ({"codec": Codec([GetGraphRun])}, False),
+    ],
+)
+def test_a_link_is_plain_if_it_only_hands_over(how: dict[str, Any], plain: bool) -> None:
+    wire = Wire()
+    assert Link(wire, wire.outbox, **how).is_plain is plain

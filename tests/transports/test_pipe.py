@@ -37,14 +37,19 @@ class TestNarrowPipe(StreamContract):
 @given(
     st.lists(st.binary(min_size=1, max_size=40), max_size=8),
     st.integers(1, 16),
+    st.booleans(),
 )
-def test_bytes_arrive_in_order_however_they_are_cut(items: list[bytes], limit_bytes: int) -> None:
+def test_bytes_arrive_in_order_however_they_are_cut(
+    items: list[bytes], limit_bytes: int, at_once: bool
+) -> None:
     async def check() -> bytes:
         one, other = open_pipe(limit_bytes)
 
         async def sending() -> None:
             for item in items:
-                await one.send(item)
+                taken_bytes = one.send_nowait(item) if at_once else 0
+                if taken_bytes < len(item):
+                    await one.send(item[taken_bytes:])
             await one.send_eof()
 
         found = b""
@@ -68,10 +73,29 @@ async def test_what_was_sent_before_a_close_is_still_read() -> None:
         await other.receive()
     with pytest.raises(anyio.BrokenResourceError):
         await other.send(b"x")
+    with pytest.raises(anyio.BrokenResourceError):
+        other.send_nowait(b"x")
     with pytest.raises(anyio.ClosedResourceError):
         await one.receive()
     with pytest.raises(anyio.ClosedResourceError):
         await one.send(b"x")
+    with pytest.raises(anyio.ClosedResourceError):
+        one.send_nowait(b"x")
+
+
+async def test_what_is_sent_at_once_wakes_the_reader_and_is_bounded() -> None:
+    one, other = open_pipe(limit_bytes=3)
+    found: list[bytes] = []
+
+    async def reading() -> None:
+        found.append(await other.receive())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(reading)
+        await trio.testing.wait_all_tasks_blocked()
+        assert [one.send_nowait(item) for item in (b"ab", b"cd", b"e")] == [2, 1, 0]
+    assert found == [b"abc"]
+    assert one.send_nowait(b"f") == 1
 
 
 async def test_a_half_closed_pipe_still_carries_the_other_way() -> None:
@@ -93,6 +117,8 @@ async def test_two_readers_or_two_writers_are_a_mistake() -> None:
             await one.receive()
         with pytest.raises(anyio.BusyResourceError):
             await one.send(b"x")
+        with pytest.raises(anyio.BusyResourceError):
+            one.send_nowait(b"x")
         await one.aclose()
 
 

@@ -1,4 +1,4 @@
-"""Durations and sizes: exact in both directions, and errors that carry the cure."""
+"""Durations, offsets and sizes: exact in both directions, and errors that carry the cure."""
 
 import pytest
 from hypothesis import given
@@ -8,8 +8,10 @@ from transports.units import (
     DURATION_LIMIT_US,
     SIZE_LIMIT_BYTES,
     Duration,
+    Offset,
     Size,
     parse_duration,
+    parse_offset,
     parse_size,
 )
 
@@ -96,6 +98,49 @@ def test_a_duration_is_an_int_that_prints_as_text() -> None:
     assert f"{duration}" == "20s"
     assert repr(duration) == "Duration(20000000)"
     assert duration + 1 == 20_000_001
+
+
+@pytest.mark.parametrize(
+    ("text", "us", "canonical"),
+    [
+        ("-1h", -3_600_000_000, "-1h"),
+        ("+1d", 86_400_000_000, "+1d"),
+        ("90s", 90_000_000, "+1m30s"),
+        (" -1h30m ", -5_400_000_000, "-1h30m"),
+        ("0s", 0, "+0s"),
+        ("-0s", 0, "+0s"),
+        ("-36500d", -DURATION_LIMIT_US, "-36500d"),
+    ],
+)
+def test_an_offset_is_a_duration_with_a_sign(text: str, us: int, canonical: str) -> None:
+    offset = parse_offset(text)
+    assert (offset, str(offset)) == (us, canonical)
+    assert type(offset) is Offset
+    assert repr(offset) == f"Offset({us})"
+
+
+@given(st.integers(-DURATION_LIMIT_US, DURATION_LIMIT_US))
+def test_every_offset_survives_its_text(us: int) -> None:
+    assert parse_offset(str(Offset(us))) == us
+
+
+@pytest.mark.parametrize("text", ["--1h", "+-1h", "-", "1h-", "-36501d", "", "-1x"])
+def test_a_wrong_offset_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"duration|too long|unknown unit"):
+        parse_offset(text)
+
+
+@pytest.mark.parametrize("text", ["-5", "+1.5", "20"])
+def test_an_offset_without_a_unit_is_refused_with_the_cure(text: str) -> None:
+    with pytest.raises(ValueError, match="has no unit") as caught:
+        parse_offset(text)
+    assert f'write "{text}s"' in str(caught.value)
+
+
+@pytest.mark.parametrize("us", [-DURATION_LIMIT_US - 1, DURATION_LIMIT_US + 1])
+def test_an_offset_has_limits(us: int) -> None:
+    with pytest.raises(ValueError, match="is not an offset"):
+        Offset(us)
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ class Filling(Committing):
             end_us = self.window.end_us
             if end_us is not None:
                 world.at(end_us, lambda: self._empty(name))
-        world.set_writable(name, False)
+        world.set_writable(name, self.name, False)
         return Commit.FAILED
 
     def _empty(self, name: str) -> None:
         self._full.discard(name)
         assert self.world is not None, "a fault is attached before it begins"
-        self.world.set_writable(name, True)
+        self.world.set_writable(name, self.name, True)

@@ -31,7 +31,7 @@ class World(Protocol):
 
     now_us: int
 
-    def at(self, due_us: int, action: Callable[[], None]) -> None:
+    def at(self, due_us: int, action: Callable[[], Any]) -> None:
         """Call `action` at a time, before all else that is due then."""
 
     def watch(self, event: str, watcher: Callable[[int, dict[str, Any]], None]) -> None:
@@ -49,7 +49,13 @@ class World(Protocol):
     def resume(self, name: str, fault: str) -> None:
         """Let it go on: first with what has waited."""
 
-    def set_writable(self, name: str, writable: bool) -> None:
+    def shift_clock(self, name: str, fault: str, by_us: int) -> bool:
+        """Let an actor's wall clock jump, ahead or back. False if nobody can set its clock."""
+
+    def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
+        """Let an actor's clocks go at a rate in millionths. False if nobody can set its clock."""
+
+    def set_writable(self, name: str, fault: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""
 
     def add_commit_hook(self, hook: CommitHook) -> None:
@@ -65,7 +71,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     in_flight: ClassVar[str] = ""  # what it does to messages that are under way when it begins
     needs_world: ClassVar[bool] = False  # whether turns may fail and actors may die in its world
-    sim_only: ClassVar[bool] = False  # whether only the simulator can do it
+    on_programs: ClassVar[bool] = True  # whether it can act on a program of one's own
 
     name: Annotated[str, "its name in results; without it the kind and a number"] = ""
     at: Annotated[Duration | None, "when it begins; without it at the start"] = None
@@ -377,7 +383,7 @@ class Stopping(Striking):
 class CommitFault(ActorFault, frozen=True, kw_only=True):
     """Acts when a turn commits: each, or the `nth`, or each `every`-th, or with a `probability`."""
 
-    sim_only: ClassVar[bool] = True  # the real store commits by itself
+    on_programs: ClassVar[bool] = False  # nobody sees what a program commits
     writes_only: ClassVar[bool] = False  # whether a turn that wrote nothing counts
 
     nth: Annotated[Ordinal | None, "acts on this turn alone, counted from 1"] = None

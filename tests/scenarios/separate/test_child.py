@@ -95,9 +95,9 @@ def test_each_time_that_it_goes_on_it_knows_how_long_its_clock_stood_still(
     assert world.naps == [15, 0]
     _went_on(world, signal.SIGCONT, None)  # somebody else's signal
     assert world.naps == [15, 0]
-    paused = [world.me.mailbox.paused]
+    over = [world.over]
     os.write(stdin, OVER + b"\n")
     _went_on(world, signal.SIGCONT, None)
-    paused.append(world.me.mailbox.paused)
-    assert paused == [False, True]
+    over.append(world.over)
+    assert over == [False, True]
     store.close()

@@ -12,9 +12,10 @@ import trio
 
 from actors.actor import Commit, Context, Handler, TableSpec, Unanswered
 from actors.errors import ActorFailedError, SimulationError, UnknownActorError
+from actors.host import BOOT_IDS
 from actors.messages import Accepted, Commands, Sync
 from actors.stores.sqlite import StoreFailedError
-from scenarios.separate.lone import ACTOR_SERIALS, BOOT_IDS, LoneWorld
+from scenarios.separate.lone import ACTOR_SERIALS, LoneWorld
 from scenarios.separate.report import (
     Begin,
     Delivery,

@@ -60,6 +60,7 @@ effects = st.lists(
 reports = st.builds(
     Report,
     number=st.integers(1, 2**40),
+    t=st.integers(0, 2**60),
     input=st.sampled_from(["start", "message", "timer", "unanswered", "late"]),
     what=st.integers(0, 2**53) | st.text(),
     cause=st.integers(0, 2**40),
@@ -109,13 +110,13 @@ async def test_what_is_no_report_is_refused(frame: bytes) -> None:
 
 
 def test_numbers_with_a_class_of_their_own_are_numbers() -> None:
-    [frame] = pieces(Report(1, "start", 0, effects=[Said("x", {"for": Duration(5)})]))
-    assert msgspec.msgpack.decode(frame[1:])[5] == [["said", "x", {"for": 5}]]
+    [frame] = pieces(Report(1, 2, "start", 0, effects=[Said("x", {"for": Duration(5)})]))
+    assert msgspec.msgpack.decode(frame[1:])[6] == [["said", "x", {"for": 5}]]
 
 
 def test_a_value_that_has_no_bytes_is_an_error_on_this_side() -> None:
     with pytest.raises(TypeError, match="can't hold a PosixPath"):
-        list(pieces(Report(1, "start", 0, effects=[Said("x", {"path": Path()})])))
+        list(pieces(Report(1, 2, "start", 0, effects=[Said("x", {"path": Path()})])))
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any
 from actors.actor import Commit
 from actors.chance import Durations
 from tests.actors.harness import S, Trace
+from tests.actors.hosts import COMMITTING_HOST, MakeHost
 from tests.actors.puppets import NOTES, Note, World, say
 from tests.contracts.fault import CommitContract, FakeWorld
 from transports.faults.crash import Crash
@@ -27,7 +28,7 @@ class TestCrash(CommitContract):
             assert world.done == [(23 * S, "revive", "relay")]
 
 
-def story(point: Any) -> tuple[list[Any], list[bool], Trace]:
+def story(host: MakeHost, point: Any) -> tuple[list[Any], list[bool], Trace]:
     """B writes what it hears and answers; it dies at the first commit of that, for ten seconds."""
     kept: list[bool] = []
 
@@ -36,6 +37,7 @@ def story(point: Any) -> tuple[list[Any], list[bool], Trace]:
         say("a", "done")(context)
 
     world = World(
+        host=host,
         faults=[Crash(name="crash", actor="b", point=point, nth=1, down=Durations.parse("10s"))],
         a={
             "start": lambda c: [say("b", "first")(c), c.set_timer("15", 15 * S)],
@@ -51,15 +53,17 @@ def story(point: Any) -> tuple[list[Any], list[bool], Trace]:
     return seen, kept, trace
 
 
-def test_before_the_commit_nothing_is_left() -> None:
-    seen, kept, trace = story("before")
+@COMMITTING_HOST
+def test_before_the_commit_nothing_is_left(host: MakeHost) -> None:
+    seen, kept, trace = story(host, "before")
     assert kept == [False, False]
     assert seen == [(15 * S, "a", "done")]
     assert [record[5] for record in trace.kinds("undone")] == [Commit.KILLED.value]
 
 
-def test_after_the_commit_what_was_written_stays_and_nothing_was_sent() -> None:
-    seen, kept, trace = story("after")
+@COMMITTING_HOST
+def test_after_the_commit_what_was_written_stays_and_nothing_was_sent(host: MakeHost) -> None:
+    seen, kept, trace = story(host, "after")
     assert kept == [False, True]
     assert seen == [(15 * S, "a", "done")]
     assert trace.kinds("undone") == [], "the turn was, though nobody heard of it"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from actors.actor import Commit
-from tests.actors.harness import S
+from tests.actors.harness import S, Trace
+from tests.actors.hosts import COMMITTING_HOST, MakeHost
 from tests.actors.puppets import NOTES, Note, World, say
 from tests.contracts.fault import CommitContract, FakeWorld
 from transports.faults.disk_full import DiskFull
@@ -27,7 +28,8 @@ class TestDiskFull(CommitContract):
         assert working.healed_us == 20 * S
 
 
-def test_writes_fail_until_it_ends() -> None:
+@COMMITTING_HOST
+def test_writes_fail_until_it_ends(host: MakeHost) -> None:
     said: list[tuple[int, bool]] = []
 
     def heard(context: Any, envelope: Any) -> None:
@@ -42,10 +44,18 @@ def test_writes_fail_until_it_ends() -> None:
     full = DiskFull(name="full", actor="b", at=Duration(1 * S), lasts=Duration(9 * S))
     times = {"one": 2 * S, "read": 3 * S, "two": 4 * S, "three": 10 * S}
     world = World(
+        host=host,
         faults=[full],
         a={"start": lambda c: [c.set_timer(*each) for each in times.items()], "timer": timer},
         b={"say": heard},
     )
-    heard_of = [entry[2] for entry in world.run() if entry[1] == "a" and entry[2] != "timer"]
+    trace = Trace()
+    heard_of = [
+        entry[2] for entry in world.run(0, trace) if entry[1] == "a" and entry[2] != "timer"
+    ]
     assert heard_of == ["read", "three"]
     assert said == [(2 * S, True), (3 * S, False), (4 * S, False), (10 * S, True)]
+    assert [record[2:] for record in trace.kinds("fault")] == [
+        (2 * S, "b", "full", "unwritable"),
+        (10 * S, "b", "full", "writable"),
+    ]

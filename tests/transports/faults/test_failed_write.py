@@ -6,6 +6,7 @@ from typing import Any
 
 from actors.actor import Commit
 from tests.actors.harness import Trace
+from tests.actors.hosts import COMMITTING_HOST, MakeHost
 from tests.actors.puppets import NOTES, Note, World, say
 from tests.contracts.fault import CommitContract, FakeWorld
 from transports.faults.failed_write import FailedWrite
@@ -23,7 +24,8 @@ class TestFailedWrite(CommitContract):
         assert world.hooks[0]("relay", True) is Commit.FAILED
 
 
-def test_the_turn_never_was_and_the_same_boot_goes_on() -> None:
+@COMMITTING_HOST
+def test_the_turn_never_was_and_the_same_boot_goes_on(host: MakeHost) -> None:
     kept: list[bool] = []
 
     def heard(context: Any, envelope: Any) -> None:
@@ -31,6 +33,7 @@ def test_the_turn_never_was_and_the_same_boot_goes_on() -> None:
         say("a", f"wrote {envelope.body.text}")(context)
 
     world = World(
+        host=host,
         faults=[FailedWrite(name="bad sector", actor="b", nth=1)],
         a={"start": lambda c: [say("b", "one")(c), say("b", "two")(c)]},
         b={

@@ -1,0 +1,143 @@
+"""Finding sections in a file without decoding them, and records as they are written.
+
+A file of a whole sweep has thousands of sections. Looking it over costs a glance at each line's
+beginning; the section that is wanted is then read from its place. A file that still grows is
+followed line by line, as `tail -F` does: also when another takes its name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from logs.read import LogError, RawSection, raw_sections
+from logs.record import KINDS
+
+HEADER = b'{"kind":"header"'
+FOLLOW_S = 0.2  # how often a file that is followed is looked at: quick for people, cheap for it
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a section stands in its file, and which replication's it is.
+
+    `line` counts from 1. Of what the header says only this is kept, so that a file of a million
+    sections can be looked over.
+    """
+
+    path: str
+    line: int
+    offset_bytes: int
+    scenario: str
+    cell: str
+    replication: int
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What tells it from the others of a folder."""
+        return self.scenario, self.cell, self.replication
+
+    @property
+    def words(self) -> str:
+        """The section in words, as `Section.where` has it."""
+        cell = f" [{self.cell}]" if self.cell else ""
+        return f"{self.scenario}{cell}, replication {self.replication}"
+
+
+class _Head(msgspec.Struct):
+    scenario: str = ""
+    cell: str = ""
+    replication: int = 0
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_LINE: msgspec.json.Decoder[Any] = msgspec.json.Decoder(reduce(or_, KINDS.values()))
+
+
+def entries_of(path: Path) -> list[Entry]:
+    """Look a file over: where each of its sections begins. LogError, or OSError with its name.
+
+    An empty file has none.
+    """
+    found: list[Entry] = []
+    offset_bytes = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.startswith(HEADER):
+                head = _head(line)
+                found.append(
+                    Entry(
+                        path=str(path),
+                        line=number,
+                        offset_bytes=offset_bytes,
+                        scenario=head.scenario,
+                        cell=head.cell,
+                        replication=head.replication,
+                    )
+                )
+            elif number == 1:
+                next(raw_sections(path))  # which says why this is no log
+            offset_bytes += len(line)
+    return found
+
+
+def _head(line: bytes) -> _Head:
+    try:
+        return _HEAD.decode(line)
+    except msgspec.DecodeError:  # it was cut: whoever reads the section is told
+        return _Head()
+
+
+def raw_section(entry: Entry) -> RawSection:
+    """Read the section of an entry, whose file must still be there; nothing is decoded."""
+    path = Path(entry.path)
+    with path.open("rb") as file:
+        file.seek(entry.offset_bytes)
+        lines = [file.readline()]
+        for line in file:
+            if line.startswith(HEADER):
+                break
+            lines.append(line)
+    return RawSection(entry.path, entry.line, lines)
+
+
+def decoded(line: bytes, place: str) -> Any:
+    """Return a line's record, header or end; None if its kind is not known, LogError if bad."""
+    try:
+        return _LINE.decode(line)
+    except msgspec.DecodeError as error:
+        try:
+            kind = msgspec.json.decode(line)["kind"]
+        except (msgspec.DecodeError, KeyError, TypeError):
+            raise LogError(place, f"this line is no record: {error}") from None
+        if kind not in KINDS:
+            return None
+        raise LogError(place, f"this {kind} record can't be read: {error}") from None
+
+
+def follow(path: Path, wait: Callable[[float], None] = time.sleep) -> Iterator[bytes]:
+    """Yield a file's whole lines, and for ever those that are added; OSError with its name.
+
+    It begins anew where the file was replaced by another, or is shorter than it was. `wait` is
+    called with seconds where there is nothing to read.
+    """
+    while True:
+        with path.open("rb") as file:
+            number, part = path.stat().st_ino, b""
+            while True:
+                part += file.readline()
+                if part.endswith(b"\n"):
+                    yield part
+                    part = b""
+                    continue
+                wait(FOLLOW_S)
+                if not path.exists():
+                    continue  # between two files of this name
+                now = path.stat()
+                if now.st_ino != number or now.st_size < file.tell():
+                    break

@@ -1,0 +1,71 @@
+"""`pullcord log export`: logs in the formats of other tools, to a file or to stdout."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import msgspec
+
+from logs.export.lnav import definition
+from logs.export.otlp import request
+from logs.export.perfetto import trace
+from logs.export.table import write_head, write_rows
+from logs.seek import Entry
+from scenarios.log_sections import refuse, sections
+
+Target = Literal["perfetto", "csv", "otlp-json", "lnav-format"]
+
+
+def export(entries: Sequence[Entry], to: Target, out: Path | None) -> None:
+    """Write the sections; ScenarioError for bytes that would go to a terminal, OSError."""
+    if to == "perfetto" and out is None and sys.stdout.isatty():
+        refuse(
+            "--to perfetto", "writes bytes that a terminal can't show", "add --out trace.pftrace"
+        )
+    with _opened(out) as file:
+        for chunk in _CHUNKS[to](entries):
+            file.write(chunk)
+
+
+@contextmanager
+def _opened(out: Path | None) -> Iterator[BinaryIO]:
+    if out is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        with out.open("wb") as file:
+            yield file
+
+
+def _perfetto(entries: Sequence[Entry]) -> Iterator[bytes]:
+    for number, section in enumerate(sections(entries)):
+        yield from trace(section, number)
+
+
+def _csv(entries: Sequence[Entry]) -> Iterator[bytes]:
+    head = io.StringIO()
+    write_head(head)
+    yield head.getvalue().encode()
+    for section in sections(entries):
+        rows = io.StringIO()
+        write_rows(section, rows)
+        yield rows.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _otlp(entries: Sequence[Entry]) -> Iterator[bytes]:
+    """A line a section, as collectors read files: each is a request of its own."""
+    for section in sections(entries):
+        yield msgspec.json.encode(request(section)) + b"\n"
+
+
+def _lnav(_entries: Sequence[Entry]) -> Iterator[bytes]:
+    yield msgspec.json.format(msgspec.json.encode(definition()), indent=4) + b"\n"
+
+
+_CHUNKS = {"perfetto": _perfetto, "csv": _csv, "otlp-json": _otlp, "lnav-format": _lnav}

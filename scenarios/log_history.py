@@ -1,0 +1,163 @@
+"""A history from a log: what its host observed of a replication, as far as a log tells it.
+
+A log has no stores and no timers, and does not say when the last fault was lifted. A check that
+asks for what is not there is noticed, so that nobody takes its silence for a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from logs.read import Section
+from logs.record import HeaderRecord, Record
+from logs.runs import CARRIED
+from logs.words import type_of
+from scenarios.cast import ForeignActorError
+from scenarios.cell import CellLoader
+from scenarios.checks.history import History, Tables
+from scenarios.decode import Decoder
+from scenarios.matchers import MESSAGES
+from scenarios.problems import ScenarioError
+from scenarios.source import Source
+from scenarios.spec import KINDS, Scenario
+
+BUILT_LIMIT = 8  # scenarios that are kept decoded: a file has one cell, a folder a few
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """A section as checks can read it, and what of it they can't: one sentence each."""
+
+    history: LogHistory
+    scenario: Scenario | None
+    missing: tuple[str, ...] = ()
+
+
+class LogHistory(History):
+    """A history that notes what a check asks for and a log has not."""
+
+    def __init__(self, records: Sequence[Record], **facts: Any) -> None:
+        self.asked: dict[str, None] = {}
+        super().__init__(records, **facts)
+
+    def afresh(self) -> None:
+        """Forget what was asked for, also what was kept since, for the next check."""
+        self.asked.clear()
+        for kept in ("runs_at_end", "run_rows"):
+            vars(self).pop(kept, None)
+
+    def rows(self, part: str, table: str) -> Iterator[tuple[str, Any]]:
+        """No rows, whoever asks."""
+        self.asked.setdefault("stores")
+        return iter(())
+
+    @property
+    def stores(self) -> Mapping[str, Tables]:
+        """No tables, whoever asks."""
+        self.asked.setdefault("stores")
+        return {}
+
+    @stores.setter
+    def stores(self, stores: Mapping[str, Tables]) -> None:
+        """Take none."""
+
+    @property
+    def timers(self) -> Mapping[str, Mapping[str, int]]:
+        """No timers, whoever asks."""
+        self.asked.setdefault("timers")
+        return {}
+
+    @timers.setter
+    def timers(self, timers: Mapping[str, Mapping[str, int]]) -> None:
+        """Take none."""
+
+
+def history_of_log(section: Section) -> Cut:
+    """Return what checks can read of a section."""
+    missing: list[str] = []
+    scenario, trouble = _scenario(section.header)
+    if trouble:
+        missing.append(trouble)
+    actors = list(dict.fromkeys(record.actor for record in section.records))
+    kinds = _kinds(scenario, actors)
+    strange = [name for name in actors if name not in kinds]
+    if strange:
+        missing.append(f"which parts {', '.join(strange)} play is not known")
+    records, unread = _typed(section.records)
+    missing += [f"messages of the type {name} are not read" for name in unread]
+    end = section.end
+    if end is None:
+        missing.append("it is truncated, so what comes later is not known")
+    last_us = section.records[-1].t if section.records else 0
+    history = LogHistory(
+        records,
+        kinds=kinds,
+        configs={} if scenario is None else {one.name: one.config for one in scenario.cast},
+        ended_us=last_us if end is None else end.t,
+        healed_us=0 if scenario is not None and not scenario.faults else None,
+        converge_us=None if scenario is None else scenario.run.converge,
+        outcome="truncated" if end is None else end.outcome,
+    )
+    return Cut(history=history, scenario=scenario, missing=tuple(missing))
+
+
+def _kinds(scenario: Scenario | None, actors: Sequence[str]) -> dict[str, str]:
+    """Return who plays which part, by the scenario or else by the names: `relay-2` is a relay."""
+    found: dict[str, str] = {
+        name: kind
+        for name in actors
+        for kind in KINDS
+        if name == kind or name.startswith((f"{kind}-", f"{kind}_"))
+    }
+    if scenario is not None:
+        found |= {one.name: one.kind for one in scenario.cast}
+    return found
+
+
+def _scenario(header: HeaderRecord) -> tuple[Scenario | None, str]:
+    """Return the resolved scenario of a header, or why there is none."""
+    if not header.resolved:
+        return None, "its header has no scenario: parts are known by the actors' names"
+    data = msgspec.json.encode(header.resolved)
+    return _decoded(data, header.path or header.scenario, header.folder)
+
+
+@lru_cache(maxsize=BUILT_LIMIT)
+def _decoded(data: bytes, path: str, folder: str) -> tuple[Scenario | None, str]:
+    table = msgspec.json.decode(data)
+    decoder = Decoder(Source(path, "", table))
+    try:
+        scenario = CellLoader(decoder, table, Path(folder)).load()
+        decoder.finish()
+    except ScenarioError as error:
+        return None, f"its scenario can't be read here: {error.problems[0].message}"
+    except (ForeignActorError, OSError) as error:
+        return None, f"its scenario can't be read here: {error}"
+    return scenario, ""
+
+
+def _typed(records: Sequence[Record]) -> tuple[list[Record], list[str]]:
+    """Return the records with bodies of our types, and the types that stay as JSON has them."""
+    found: list[Record] = []
+    unread: dict[str, None] = {}
+    for record in records:
+        if not isinstance(record, CARRIED):
+            found.append(record)
+            continue
+        envelope = record.envelope
+        kind = MESSAGES.get(type_of(envelope.body))
+        try:
+            body = None if kind is None else msgspec.convert(envelope.body, kind)
+        except msgspec.ValidationError:
+            body = None
+        if body is None:
+            unread.setdefault(type_of(envelope.body))
+            found.append(record)
+        else:
+            typed = msgspec.structs.replace(envelope, body=body)
+            found.append(msgspec.structs.replace(record, envelope=typed))
+    return found, list(unread)

@@ -1,0 +1,87 @@
+"""Which sections a command means: those of a log or a results folder, by cell and replication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from logs.read import LogError, Section, log_files
+from logs.seek import Entry, entries_of, raw_section
+from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
+
+LISTED_LIMIT = 5  # of the cells that a log has; a sweep may have thousands
+
+
+def chosen(log: Path, cell: str | None = None, replication: int | None = None) -> list[Entry]:
+    """Return the sections of a log file or results folder, in order; LogError if there are none.
+
+    `cell` is a cell's label, part of it, or its value; `replication` counts from 0.
+    """
+    every = [entry for path in log_files(log) for entry in entries_of(path)]
+    if not every:
+        raise LogError(
+            str(log),
+            "it is empty",
+            "wait until something is written, or look with log show --follow",
+        )
+    return _of_replication(log, _of_cell(log, every, cell), replication)
+
+
+def at_least(flag: str, given: int | None, least: int) -> None:
+    """Raise ScenarioError for a flag's number that is too small; None is none."""
+    if given is not None and given < least:
+        refuse(flag, f"must be at least {least}, not {given}")
+
+
+def refuse(flag: str, message: str, cure: str | None = None) -> NoReturn:
+    """Raise ScenarioError: what is wrong with a flag, and the cure."""
+    raise ScenarioError([Problem(path=flag, message=message, cure=cure)])
+
+
+def the_one(log: Path, cell: str | None, replication: int | None) -> Entry:
+    """Return the one section that is meant; LogError with the choice if there are several."""
+    found = chosen(log, cell, replication)
+    if len(found) == 1:
+        return found[0]
+    cells = list(dict.fromkeys(entry.cell for entry in found))
+    flags = ["--cell"] if len(cells) > 1 else []
+    if replication is None:
+        flags.append("--replication")
+    cure = f"say which one: {listed(flags, last='and')}" if flags else "give its file"
+    raise LogError(str(log), f"it has {len(found):,} sections, and this is about one", cure)
+
+
+def sections(entries: Sequence[Entry]) -> Iterator[Section]:
+    """Read the sections one after another, one at a time in memory. LogError, or OSError."""
+    return (raw_section(entry).section() for entry in entries)
+
+
+def _of_cell(log: Path, every: list[Entry], cell: str | None) -> list[Entry]:
+    if cell is None:
+        return every
+    exact = [entry for entry in every if cell in (entry.cell, entry.cell.partition("=")[2])]
+    found = exact or [entry for entry in every if cell in entry.cell]
+    if found:
+        return found
+    labels = [label for label in dict.fromkeys(entry.cell for entry in every) if label]
+    near = suggest(cell, labels) or suggest(cell, [label.partition("=")[2] for label in labels])
+    if near is not None:
+        cure = f"did you mean {quote(near)}?"
+    elif not labels:
+        cure = "its scenario has no cells: leave --cell out"
+    else:
+        more = "" if len(labels) <= LISTED_LIMIT else ", and more"
+        cure = f"it has {', '.join(map(quote, labels[:LISTED_LIMIT]))}{more}"
+    raise LogError(str(log), f"no cell is called {quote(cell)}", cure)
+
+
+def _of_replication(log: Path, every: list[Entry], replication: int | None) -> list[Entry]:
+    if replication is None:
+        return every
+    found = [entry for entry in every if entry.replication == replication]
+    if found:
+        return found
+    numbers = sorted(entry.replication for entry in every)
+    cure = f"it has {numbers[0]}" + (f" to {numbers[-1]}" if numbers[-1] > numbers[0] else "")
+    raise LogError(str(log), f"it has no replication {replication}", cure)
