@@ -256,8 +256,11 @@ FAULTS: dict[str, type[Fault]] = {
     "clock_drift": ClockDrift,
 }
 
-# What can be done to actors in processes of their own: to their messages, or by signals.
+# What can be done to actors in processes of their own: to messages, by signals, at commits.
 SEPARATE_FAULTS: tuple[type[Fault], ...] = (
+    Crash,
+    DiskFull,
+    FailedWrite,
     Drop,
     Delay,
     Duplicate,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import sys
 import time
 from collections import deque
@@ -27,12 +28,11 @@ from scenarios.separate.forks import Forked, Forker, forker_of_this_process
 from scenarios.separate.report import (
     HUB,
     OVER,
+    WAITING_LIMIT,
     Begin,
     Delivery,
-    Failed,
     Job,
-    Report,
-    State,
+    Told,
     pieces,
     receive_report,
 )
@@ -43,10 +43,8 @@ from transports.handshake import PROTOCOL, accept_tokens
 from transports.local import LOOPBACK, PATIENT
 from transports.tcp import SocketsListener, listen_tcp, listen_unix
 
-QUEUE_LIMIT = 256  # messages that wait to be written to one process, as many as a mailbox holds
-
 Sockets = Literal["tcp", "unix"]
-Hear = Callable[[str, Report | State | Failed], None]
+Hear = Callable[[str, Told], None]
 
 
 class ActorProcess(Program):
@@ -74,6 +72,7 @@ class ActorProcess(Program):
         self.begun = False  # whether it was told to begin its boot
         self._tokens = tokens
         self._connection: Connection | None = None
+        self._dying: Connection | None = None  # of one that is to end after a commit
         self._queue: deque[bytes] = deque()
         self._more = trio.Event()
 
@@ -98,6 +97,17 @@ class ActorProcess(Program):
         super().kill()
         self._part()
 
+    def kill_after_commit(self) -> None:
+        """End it as soon as it has told of the turn that it was allowed to commit."""
+        self._killed, self._up = True, trio.Event()
+        self._dying, self.begun, self.records = self._connection, False, {}
+        self._connection = None
+
+    @property
+    def is_dying(self) -> bool:
+        """Whether it is to end after a commit."""
+        return self._dying is not None
+
     def reboot(self, boot: int) -> None:
         """Start it again, as a new process."""
         self.job = msgspec.structs.replace(self.job, boot=boot)
@@ -106,8 +116,8 @@ class ActorProcess(Program):
 
     def _part(self) -> None:
         """Let its connection be nobody's."""
-        self._connection, self.begun = None, False
-        self.records = {}
+        self._connection = self._dying = None
+        self.begun, self.records = False, {}
         self._queue.clear()
 
     def go_on_after(self, slept_us: int | None) -> None:
@@ -131,17 +141,21 @@ class ActorProcess(Program):
             while True:
                 told = await receive_report(connection)
                 if self._connection is not connection:
-                    return  # it was killed: that has left it too late
+                    break  # it was killed: that has left it too late
                 hear(self.launch.name, told)
+            if self._dying is connection:
+                self._signal(signal.SIGKILL)
+                self._part()
+            nursery.cancel_scope.cancel()
 
-    def begin(self, zero_s: float, *, look: bool = False) -> None:
+    def begin(self, zero_s: float, *, look: bool = False, writable: bool = True) -> None:
         """Let its time begin, at a time of the machine's monotonic clock."""
         self.begun = True
-        self.order(Begin(zero_s, look))
+        self.order(Begin(zero_s, look, writable))
 
     def hand(self, envelope: Envelope[Any], frame: bytes) -> bool:
         """Send it a message; False if so many wait already that there is no room."""
-        if len(self._queue) >= QUEUE_LIMIT:
+        if len(self.under_way) >= WAITING_LIMIT:
             return False
         self.under_way.append(envelope)
         self.order(Delivery(envelope.source, frame))
@@ -158,11 +172,11 @@ class ActorProcess(Program):
 
     async def _write(self, connection: Connection) -> None:
         """Write what could not be written at once."""
-        while self._connection is connection:
+        while connection in (self._connection, self._dying):
             while self._queue:
                 frame = self._queue[0]
                 await connection.send(frame)
-                if self._connection is connection:
+                if connection in (self._connection, self._dying):
                     self._queue.popleft()
             self._more = trio.Event()
             await self._more.wait()

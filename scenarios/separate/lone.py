@@ -17,12 +17,14 @@ import trio
 
 from actors.actor import Actor, Commit
 from actors.errors import ActorFailedError, SimulationError, UnknownActorError, describe_turn
-from actors.host import HostContext
+from actors.host import START, HostContext
 from actors.simulator import Due, Simulator
 from actors.stores.sqlite import StoreFailedError
 from actors.world import TrioWorld
 from logs.record import Recorder
 from scenarios.separate.report import (
+    WAITING_LIMIT,
+    Asking,
     Begin,
     Delivery,
     Done,
@@ -30,6 +32,8 @@ from scenarios.separate.report import (
     Report,
     Said,
     Sent,
+    Verdict,
+    Writable,
     pickled_state,
     pieces,
     receive_order,
@@ -94,6 +98,11 @@ class Reporter:
         self.effects = []
         return self._count
 
+    @property
+    def turn(self) -> Report:
+        """The present turn, as far as its input goes."""
+        return Report(**self._open)
+
     def end_turn(self, undone: str = "") -> None:
         """Let the report of the present turn wait to be sent."""
         self.waiting.append(Report(**self._open, effects=self.effects, undone=undone))
@@ -153,7 +162,10 @@ class LoneWorld(TrioWorld):
         self.reporter = Reporter()
         self.over = False  # whether it takes no more turns
         self.naps: list[int] = []  # microseconds that the clock has stood still, not yet heeded
-        super().__init__(job.seed, job.cell, clock=None, speed=job.speed)
+        super().__init__(
+            job.seed, job.cell, clock=None, speed=job.speed, mailbox_limit=WAITING_LIMIT
+        )
+        self._verdict, self._verdicts = trio.open_memory_channel[Verdict](1)
         self._serving = True  # what is due may be none of this process's business
         self.on_done = lambda _name: self.reporter.effects.append(Done())
 
@@ -197,6 +209,7 @@ class LoneWorld(TrioWorld):
         if self.job.boot:
             self.me.boot = self.job.boot - 1
             self.me.begin_boot()
+        self.store.writable = begin.writable
         if begin.look:
             await self._look()
         async with trio.open_nursery() as nursery:
@@ -212,7 +225,12 @@ class LoneWorld(TrioWorld):
             order = await receive_order(self._connection)
             if isinstance(order, Delivery):
                 # Into the mailbox: a turn that waits for its report to be sent is no reader's.
-                await self.me.mailbox.put(self._wire.decode(order.frame, order.source))
+                fits = self.me.mailbox.offer(self._wire.decode(order.frame, order.source))
+                assert fits, "no more is under way than there is room for"
+            elif isinstance(order, Verdict):
+                self._verdict.send_nowait(order)
+            elif isinstance(order, Writable):
+                self.store.writable = order.writable
             else:
                 self.over = True
                 await self._send_reports()
@@ -259,9 +277,36 @@ class LoneWorld(TrioWorld):
     # Turns
 
     async def _turn(self, actor: HostContext, turn: Any, take: Callable[[], Any]) -> None:
-        """Take one turn, and report it."""
-        await super()._turn(actor, turn, take)
-        await self._send_reports()
+        """Take one turn, and report it. It waits for nothing but a verdict on its commit."""
+        actor.turn = turn
+        if self._halted is not None:
+            raise self._halted
+        try:
+            self._act(actor, turn, take)
+        except Exception as error:  # noqa: BLE001  whatever a turn raises is told in the scenario's terms
+            await self._fail(actor, turn, error)
+            return
+        why = await self._why_not(turn)
+        try:
+            if not why:
+                self.store.commit()
+        except StoreFailedError as error:
+            await self._fail(actor, turn, error)
+            return
+        if why:
+            await self._again(actor, why)
+        else:
+            actor.release()
+            await self._send_reports()
+
+    async def _why_not(self, turn: Any) -> str:
+        """Ask, if there is anything to decide, why this turn does not commit; empty if it does."""
+        if not self.job.asks or turn is START:
+            return ""
+        for frame in pieces(Asking(self.reporter.turn, self.store.wrote)):
+            await self._connection.send(frame)
+        verdict = await self._verdicts.receive()
+        return verdict.why
 
     async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
         self._heed_naps()
@@ -274,17 +319,17 @@ class LoneWorld(TrioWorld):
         if not self.over:
             await super()._take_due(actor, due)
 
-    def _act(self, context: HostContext, turn: Any, take: Callable[[], Any]) -> None:
-        super()._act(context, turn, take)
-        self.store.commit()
-
     async def _fail(self, actor: HostContext, turn: Any, error: Exception) -> None:
         """Go on as before the turn if its commit failed; end with any other error."""
         if not isinstance(error, StoreFailedError):
             await super()._fail(actor, turn, error)
             return
-        self._take_back(actor, f"{Commit.FAILED.value}: {error.sentence}")
-        actor.forget()  # the same boot goes on
+        await self._again(actor, f"{Commit.FAILED.value}: {error.sentence}")
+
+    async def _again(self, actor: HostContext, why: str) -> None:
+        """Take a turn back and go on from the store; the same boot goes on."""
+        self._take_back(actor, why)
+        actor.forget()
         await self._boot(actor)
 
     # Time

@@ -20,6 +20,7 @@ from transports.codec import FRAME_LIMIT_BYTES, FrameError, plain
 
 HUB = "pullcord"  # how the side that keeps the links calls itself in a greeting
 OVER = b"over"  # what a stopped process is told for the time that it stood still, at the end
+WAITING_LIMIT = 512  # messages for one actor, in queue, socket and mailbox, as on the trio host
 WHOLE_LIMIT_BYTES = 256 << 20  # of one report or state: beyond it an actor's mistake fills memory
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     Files are looked for from `folder`, and imported as in our own process, where we work in `cwd`.
     `index` is its place among the actors, so that no two make the same id, and `names` are all of
     them. `store` is the file of its durable state, `host` and `port` or else `path` is where it
-    dials. It lives in boot number `boot`.
+    dials. It lives in boot number `boot`. If it `asks`, faults decide about its commits.
     """
 
     cast: Cast
@@ -49,6 +50,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     boot: int
     speed: float
     patience_s: float
+    asks: bool
     store: str
     token: str
     host: str = ""
@@ -92,6 +94,13 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="turn"):
     undone: str = ""
 
 
+class Asking(msgspec.Struct, frozen=True, array_like=True, tag="asking"):
+    """A turn, not yet committed: may it? `wrote` is whether it wrote to its store."""
+
+    turn: Report
+    wrote: bool
+
+
 class State(msgspec.Struct, frozen=True, array_like=True, tag="state"):
     """The actor's store and when each of its timers is due, as `pickled_state` made them."""
 
@@ -115,6 +124,19 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, tag="begin"):
 
     zero_s: float
     look: bool = False
+    writable: bool = True
+
+
+class Verdict(msgspec.Struct, frozen=True, array_like=True, tag="verdict"):
+    """The turn that was asked for commits, unless `why` says why it doesn't."""
+
+    why: str = ""
+
+
+class Writable(msgspec.Struct, frozen=True, array_like=True, tag="writable"):
+    """Whether the store can be written, from the next turn on."""
+
+    writable: bool
 
 
 class Tell(msgspec.Struct, frozen=True, array_like=True, tag="tell"):
@@ -136,12 +158,11 @@ class Link(Protocol):
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=plain)
-_reports: msgspec.msgpack.Decoder[Report | State | Failed] = msgspec.msgpack.Decoder(
-    Report | State | Failed
-)
-_orders: msgspec.msgpack.Decoder[Begin | Tell | Delivery] = msgspec.msgpack.Decoder(
-    Begin | Tell | Delivery
-)
+Told = Report | Asking | State | Failed
+Order = Begin | Tell | Delivery | Verdict | Writable
+
+_reports: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
+_orders: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)
 
 
 def pieces(told: msgspec.Struct) -> Iterator[bytes]:
@@ -154,12 +175,12 @@ def pieces(told: msgspec.Struct) -> Iterator[bytes]:
         yield (_LAST if number == last else _MORE) + piece
 
 
-async def receive_report(link: Link) -> Report | State | Failed:
+async def receive_report(link: Link) -> Told:
     """Return what an actor's process tells next; FrameError for what is none of it."""
     return _decoded(_reports, await _whole(link))
 
 
-async def receive_order(link: Link) -> Begin | Tell | Delivery:
+async def receive_order(link: Link) -> Order:
     """Return what an actor's process is told next; FrameError for what is none of it."""
     return _decoded(_orders, await _whole(link))
 

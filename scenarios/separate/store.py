@@ -25,6 +25,11 @@ class DurableStore(SqliteStore):
         super().__init__(path, synchronous=False)
         self._specs: dict[str, TableSpec[Any]] = {}
 
+    @property
+    def wrote(self) -> bool:
+        """Whether anything was written since the last commit."""
+        return self._connection.in_transaction
+
     def table(self, spec: TableSpec[Row]) -> SqliteTable[Row]:
         """Return the table, made empty if it is new."""
         self._specs[spec.name] = spec

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.actor import Actor, Place
+from actors.actor import Actor, Commit, Place
 from actors.errors import ActorFailedError, SimulationError, UnhandledMessageError
 from actors.host import HostContext
 from actors.network import Network
@@ -26,6 +26,7 @@ from scenarios.program_world import ProgramWorld
 from scenarios.programs import ProgramTransport, to_stderr
 from scenarios.separate.hub import ActorProcess, Hub, Sockets, zero_s
 from scenarios.separate.report import (
+    Asking,
     Done,
     Failed,
     Job,
@@ -34,6 +35,9 @@ from scenarios.separate.report import (
     Sent,
     State,
     Tell,
+    Told,
+    Verdict,
+    Writable,
     state_of,
 )
 from scenarios.spec import Cast
@@ -104,6 +108,7 @@ class ProcessWorld(ProgramWorld):
             boot=0,
             speed=self._speed,
             patience_s=self.patience_s,
+            asks=bool(self._hooks),
             store="",
             token="",  # each start gets its own
         )
@@ -131,7 +136,7 @@ class ProcessWorld(ProgramWorld):
         if process is None:
             await super()._boot(actor)
         else:
-            process.begin(self._zero())
+            process.begin(self._zero(), writable=actor.store.writable)
 
     def _zero(self) -> float:
         """Return when time began, by the clock that the processes share."""
@@ -143,7 +148,7 @@ class ProcessWorld(ProgramWorld):
             process = self._hub.processes[actor.name]
             with actor.scope:
                 await self._hub.greeted(actor.name)
-                process.begin(self._zero())
+                process.begin(self._zero(), writable=actor.store.writable)
 
     async def _keep_time(self) -> None:
         await super()._keep_time()
@@ -222,10 +227,13 @@ class ProcessWorld(ProgramWorld):
 
     # What processes tell
 
-    def _hear(self, name: str, told: Report | State | Failed) -> None:
+    def _hear(self, name: str, told: Told) -> None:
         if isinstance(told, Failed):
             raise ElsewhereError(told)
         context, process = self.contexts[name], self._hub.processes[name]
+        if isinstance(told, Asking):
+            self._decide(context, process, told)
+            return
         if isinstance(told, State):
             tables, timers = state_of(told)
             context.store.restore(tables)
@@ -299,12 +307,40 @@ class ProcessWorld(ProgramWorld):
 
     # Actor faults
 
+    def _decide(self, context: HostContext, process: ActorProcess, asking: Asking) -> None:
+        """Let a turn commit, or have its process killed before or after it does."""
+        verdicts = (hook(context.name, asking.wrote) for hook in self._hooks)
+        verdict = next((one for one in verdicts if one not in (None, Commit.DONE)), Commit.DONE)
+        assert verdict is not None, "it was left out"
+        if verdict in (Commit.DONE, Commit.FAILED):
+            process.order(Verdict("" if verdict is Commit.DONE else verdict.value))
+            return
+        self._record(context, process, asking.turn)
+        if verdict is Commit.SILENCED:
+            process.order(Verdict())
+            process.kill_after_commit()
+        elif self.recorder is not None:
+            self.recorder.undone(self.now_us, context.name, context.record, verdict.value)
+        self.kill(context.name, verdict.value)
+        if verdict is Commit.CRASHED:
+            self.revive(context.name, verdict.value)
+
+    def set_writable(self, name: str, fault: str, writable: bool) -> None:
+        """Say whether the actor's store can be written, from its next turn on."""
+        context, process = self.contexts[name], self._hub.processes.get(name)
+        if process is not None and context.store.writable is not writable:
+            context.store.writable = writable
+            self.tell(name, fault, "writable" if writable else "unwritable")
+            if process.begun:
+                process.order(Writable(writable))
+
     def _end(self, context: HostContext) -> None:
         process = self._hub.processes.get(context.name)
         if process is None:
             super()._end(context)
             return
-        process.kill()  # by SIGKILL
+        if not process.is_dying:
+            process.kill()  # by SIGKILL
         context.scope.cancel()
         left = list(process.under_way)
         process.under_way.clear()

@@ -177,6 +177,8 @@ def test_separate_processes_need_signals(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_of_what_a_process_keeps_to_itself_is_refused(tmp_path: Path, kind: str) -> None:
     keys = {"suspend": 'for = "1s"', "pause": 'for = "1s"', "delay": 'delay = "1s"'}
+    keys |= {"clock_skew": 'by = "+1h"\nfor = "1s"', "clock_step": 'by = "+1h"'}
+    keys |= {"clock_drift": 'rate = 1.5\nfor = "1s"'}
     keys |= {"reorder": 'delay = "1s"', "hold": 'for = "1s"'}
     text = SMALL + FAULTY.format(kind, keys.get(kind, ""))
     if issubclass(FAULTS[kind], LinkFault):
@@ -191,10 +193,11 @@ def test_a_fault_of_what_a_process_keeps_to_itself_is_refused(tmp_path: Path, ki
     assert words == f"the fault {kind}-1, a {kind}, can't reach into an actor's own process"
 
 
-def test_the_faults_that_reach_processes_are_those_of_links_and_signals() -> None:
+def test_the_faults_that_reach_processes_are_those_of_links_signals_and_commits() -> None:
     names = {kind for kind, fault in FAULTS.items() if fault in SEPARATE_FAULTS}
     assert names == {
-        "drop", "delay", "duplicate", "partition", "reorder", "hold", "kill", "suspend", "pause"
+        "drop", "delay", "duplicate", "partition", "reorder", "hold", "kill", "suspend", "pause",
+        "crash", "disk_full", "failed_write",
     }  # fmt: skip
 
 

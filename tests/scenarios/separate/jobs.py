@@ -27,6 +27,7 @@ def job_for(kind: Any, **how: Any) -> Job:
         "boot": 0,
         "speed": 1.0,
         "patience_s": 10.0,
+        "asks": False,
         "store": "",
         "token": "",
     }

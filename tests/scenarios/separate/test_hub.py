@@ -15,8 +15,8 @@ import pytest
 import trio
 
 from scenarios.programs import ProgramFailedError
-from scenarios.separate.hub import QUEUE_LIMIT, Hub, zero_s
-from scenarios.separate.report import Failed, Report, State, Tell
+from scenarios.separate.hub import Hub, zero_s
+from scenarios.separate.report import WAITING_LIMIT, State, Tell, Told
 from tests.scenarios.own_programs import is_alive, is_gone, is_stopped
 from tests.scenarios.separate.jobs import job_for
 from transports.envelope import Envelope
@@ -31,7 +31,7 @@ class Heard:
         self.told: list[tuple[str, Any]] = []
         self.changed = trio.Event()
 
-    def hear(self, name: str, told: Report | State | Failed) -> None:
+    def hear(self, name: str, told: Told) -> None:
         self.told.append((name, told))
         self.changed.set()
         self.changed = trio.Event()
@@ -131,12 +131,12 @@ async def test_what_does_not_fit_into_the_queue_of_one_that_is_stopped_is_refuse
         await hub.greeted()
         [process] = hub.processes.values()
         process.stop()
-        large = bytes(1_000_000)
+        large = bytes(100_000)
         taken = 0
         while process.hand(envelope, large):
             taken += 1
-            assert taken < 2 * QUEUE_LIMIT
-        assert taken >= QUEUE_LIMIT
+            assert taken < 2 * WAITING_LIMIT
+        assert taken == WAITING_LIMIT
         assert len(process.under_way) == taken
 
     await play(hub, heard, act, "engine")

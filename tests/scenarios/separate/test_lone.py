@@ -17,12 +17,15 @@ from actors.messages import Accepted, Commands, Sync
 from actors.stores.sqlite import StoreFailedError
 from scenarios.separate.lone import ACTOR_SERIALS, LoneWorld
 from scenarios.separate.report import (
+    Asking,
     Begin,
     Delivery,
     Done,
     Said,
     State,
     Tell,
+    Verdict,
+    Writable,
     pieces,
     receive_report,
     state_of,
@@ -244,6 +247,38 @@ def test_a_failed_commit_undoes_its_turn_and_the_same_boot_begins_again(
 
     play(tmp_path, Scripted(start, message=message), act)
     assert starts == [None, None]
+
+
+def test_a_turn_that_asks_commits_or_is_taken_back_as_it_is_told(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def start(context: Context) -> None:
+        seen.append((context.store.table(COMMANDS).get("k"), context.store.writable))
+
+    def message(context: Context, envelope: Envelope[Any]) -> Any:
+        if envelope.body.command_id != "only reads":
+            context.store.table(COMMANDS).put("k", envelope.body)
+        return Accepted(command_id="answer")
+
+    async def act(line: Line) -> None:
+        assert (await line.report()).what == 0  # a start commits unasked
+        for number, command, wrote in ((7, "only reads", False), (8, "kept", True)):
+            line.deliver(number, Accepted(command_id=command))
+            asking = await line.report()
+            assert isinstance(asking, Asking)
+            assert (asking.turn.what, asking.turn.effects, asking.wrote) == (number, [], wrote)
+            line.order(Verdict())
+            assert len((await line.report()).effects) == 1
+        line.deliver(9, Accepted(command_id="lost"))
+        await line.report()
+        line.order(Writable(False))
+        line.order(Verdict("it is said so"))
+        undone, again = await line.report(), await line.report()
+        assert (undone.what, undone.undone, undone.effects) == (9, "it is said so", [])
+        assert (again.input, again.what) == ("start", 0)
+
+    play(tmp_path, Scripted(start, message=message), act, asks=True)
+    assert seen == [(None, True), (Accepted(command_id="kept"), False)]
 
 
 def test_its_state_is_told_once_it_takes_no_more_turns(tmp_path: Path) -> None:

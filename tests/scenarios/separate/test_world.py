@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from actors.actor import Commit
 from actors.errors import SimulationError
-from actors.messages import GraphRun, Sync
+from actors.messages import TERMINAL, GraphRun, Sync
 from logs.keep import MemoryRecorder
+from logs.read import raw_sections
 from logs.record import (
     DropRecord,
     EventRecord,
@@ -18,9 +20,11 @@ from logs.record import (
     StartRecord,
     TimerRecord,
     UnansweredRecord,
+    UndoneRecord,
 )
 from scenarios.build import CellRun
 from scenarios.drivers import trio_world
+from scenarios.replay import replay
 from scenarios.run import run
 from scenarios.separate.world import ElsewhereError, ProcessWorld
 from tests.scenarios.loading import load
@@ -155,6 +159,64 @@ def test_what_one_that_stays_down_holds_is_read_from_its_disk(tmp_path: Path) ->
     assert cell.simulator.contexts["server"].store.snapshot()["runs"]
 
 
+# Commits
+
+
+def crashed(folder: Path, keys: str, **more: Any) -> tuple[CellRun, list[Any]]:
+    text = QUICK + f'[[fault]]\nkind = "{more.get("kind", "crash")}"\nactor = "relay"\n{keys}'
+    cell = build(folder, text)
+    return cell, records(cell)
+
+
+def test_killed_before_its_commit_a_turn_never_was(tmp_path: Path) -> None:
+    cell, found = crashed(tmp_path, 'nth = 3\ndown = "5s"\n')
+    [undone] = of(found, UndoneRecord)
+    assert (undone.actor, undone.why) == ("relay", Commit.KILLED.value)
+    kill, start = of(found, FaultRecord)
+    assert (kill.fault, kill.act, start.act) == (Commit.KILLED.value, "kill", "start")
+    assert not [one for one in found if one.cause == undone.cause and one is not undone]
+    assert [one.boot for one in of(found, StartRecord, "relay")] == [0, 1]
+    assert cell.faults[0].fired == 1
+    assert {one.status for one in last_answers(found).values()} <= TERMINAL
+
+
+def test_killed_after_its_commit_a_turn_is_kept_and_nobody_hears_of_it(tmp_path: Path) -> None:
+    _, found = crashed(tmp_path, 'at = "20s"\nfor = "20s"\nnth = 1\npoint = "after"\n')
+    kill, start = of(found, FaultRecord)
+    assert (kill.fault, kill.act, start.act) == (Commit.SILENCED.value, "kill", "start")
+    assert not of(found, UndoneRecord)
+    turn = [one for one in found if one.actor == "relay" and one.n < kill.n][-1]
+    assert not [one for one in found if one.cause == turn.n]
+    assert [one.boot for one in of(found, StartRecord, "relay")] == [0, 1]
+
+
+def test_a_full_disk_is_told_to_the_actor_and_to_its_next_process(tmp_path: Path) -> None:
+    keys = 'at = "5s"\nfor = "40s"\n[[fault]]\nkind = "kill"\nactor = "relay"\nat = "25s"\n'
+    cell, found = crashed(tmp_path, keys, kind="disk_full")
+    acts = [one.act for one in of(found, FaultRecord)]
+    assert acts == ["unwritable", "kill", "start", "writable"]
+    assert {one.why for one in of(found, UndoneRecord)} == {Commit.FAILED.value}
+    assert cell.faults[0].fired == len(of(found, UndoneRecord))
+    assert {one.status for one in last_answers(found).values()} <= TERMINAL
+
+
+def test_logs_of_separate_processes_are_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "all.toml"
+    path.write_text(
+        HEAD + QUICK + '[workload]\nruns = 3\nevery = "20s"\n'
+        '[[fault]]\nkind = "crash"\nactor = "server"\nnth = 20\ndown = "5s"\n'
+        '[[fault]]\nkind = "suspend"\nactor = "agent"\nat = "12s"\nfor = "9s"\n'
+        '[[fault]]\nkind = "crash"\nactor = "relay"\npoint = "after"\nnth = 9\n'
+        '[[fault]]\nkind = "failed_write"\nactor = "engine"\nnth = 1\n'
+    )
+    options: dict[str, Any] = {"jobs": 1, "logs": "all", "out": tmp_path / "out"}
+    one = run(path, {"run.replications": 1}, speed=100.0, **options, **OPTIONS).scenarios[0]
+    assert (one.troubles, one.found) == ([], [])
+    [log] = (tmp_path / "out" / "logs").iterdir()
+    done = replay(raw_sections(log))
+    assert (done.sections, done.divergence) == (1, None)
+
+
 # Stops
 
 
@@ -260,7 +322,7 @@ def test_a_user_s_own_actor_lives_in_its_own_process_with_the_chance_of_its_name
     text = own(tmp_path, "Mine")
     plan = load(tmp_path, text, head=HEAD)
     [want] = of(records(CellRun(plan.scenarios[0], 1, "", tmp_path)), EventRecord, "relay")
-    text += '[[fault]]\nkind = "kill"\nactor = "relay"\nat = "3s"\n'
+    text += '[[fault]]\nkind = "kill"\nactor = "relay"\nat = "12s"\n'
     first, second = of(records(build(tmp_path, text)), EventRecord, "relay")
     assert want.fields["pid"] == os.getpid()
     assert len({os.getpid(), first.fields["pid"], second.fields["pid"]}) == 3
