@@ -18,6 +18,7 @@ from actors.stores.memory import Undo, roll_back
 from logs.record import Recorder
 from transports.clock import EPOCH_US
 from transports.envelope import Envelope
+from transports.faults.fault import Keeper
 from transports.memory import DOWN, Link, Post
 
 CommitHook = Callable[[ActorContext, Sequence[Undo]], Commit | None]
@@ -87,6 +88,8 @@ class GuardedSimulator(ClockedWorld):
         self.said: list[Callable[[], None]] = []
         self.down: set[str] = set()
         self.asleep: dict[str, Sleep] = {}
+        self.keepers: dict[str, Keeper] = {}
+        self._asked_us: dict[int, int] = {}  # when what a keeper has put off was due
 
     def add_commit_hook(self, hook: Callable[[str, bool], Commit | None]) -> None:
         """Ask `hook(actor, wrote)` what becomes of each turn; the first that says counts."""
@@ -102,6 +105,7 @@ class GuardedSimulator(ClockedWorld):
         self.journal.clear()
         self.down.clear()
         self.asleep.clear()
+        self._asked_us.clear()
         super()._reset(replication, recorder)
 
     def _start(self, context: ActorContext) -> None:
@@ -167,22 +171,12 @@ class GuardedSimulator(ClockedWorld):
         if not self.heap:
             self._sleep_forever()
         due = heappop(self.heap)
-        due_us, _, owner, what, cause, again = due
-        if self.asleep and self._waits(due):
+        asked_us = due[0] if not self.keepers else self._kept_us(due)
+        if asked_us < 0 or (self.asleep and self._waits(due)):
             return None
+        due_us, _, owner, what, cause, _ = due
         if owner is not None:
-            self.now_us = due_us
-            if again is not None:
-                due[:2] = due_us + owner.lasts_us(again[0]), next(self.serials)
-                heappush(self.heap, due)
-            else:
-                del owner.timers[what]
-            if self.recorder is not None:
-                owner.record = self.recorder.timer(due_us, owner.name, cause, what)
-            if again is not None:
-                _, _, target, body, timeout_us = again
-                return owner, what, lambda: owner.request(target, body, timeout_us)
-            return owner, what, lambda: owner.on_timer(owner, what)
+            return self._next_timer(owner, due, asked_us)
         if type(what) is not int:
             self._arrive(due_us, what)
         elif what in self.waiting:
@@ -190,6 +184,23 @@ class GuardedSimulator(ClockedWorld):
             asker = self.contexts[self.waiting[what].source]
             return asker, what, lambda: self._time_out(asker, what, cause)
         return None
+
+    def _next_timer(
+        self, owner: GuardedContext, due: Due, asked_us: int
+    ) -> tuple[ActorContext, Any, Callable[[], Any]]:
+        due_us, _, _, timer, cause, again = due
+        self.now_us = due_us
+        if again is not None:
+            due[:2] = asked_us + owner.lasts_us(again[0]), next(self.serials)
+            heappush(self.heap, due)
+        else:
+            del owner.timers[timer]
+        if self.recorder is not None:
+            owner.record = self.recorder.timer(due_us, owner.name, cause, timer)
+        if again is not None:
+            _, _, target, body, timeout_us = again
+            return owner, timer, lambda: owner.request(target, body, timeout_us)
+        return owner, timer, lambda: owner.on_timer(owner, timer)
 
     def _next_message(
         self, envelope: Envelope[Any]
@@ -213,6 +224,25 @@ class GuardedSimulator(ClockedWorld):
                 context.reply(envelope, answer)
 
         return context, envelope, take
+
+    def keep_time(self, name: str, keeper: Keeper) -> None:
+        """Let a keeper say when an actor's timers and time-outs come, never before they are due."""
+        self.keepers[name] = keeper
+
+    def _kept_us(self, due: Due) -> int:
+        """Return when something was due before its actor's keeper put it off; -1 if it does now."""
+        before_us = self._asked_us.pop(id(due), None)
+        keeper = self.keepers.get(self._subject(due) or "")
+        if keeper is None:
+            return int(due[0])
+        if before_us is None:
+            later_us, before_us = keeper.next_us(due[3], due[0]), int(due[0])
+            if later_us > before_us:
+                self._asked_us[id(due)], due[0] = before_us, later_us
+                heappush(self.heap, due)
+                return -1
+        keeper.came(due[3])
+        return before_us
 
     def _answered(self, number: int) -> bool:
         """Whether a question was open; it no longer is."""
@@ -297,7 +327,7 @@ class GuardedSimulator(ClockedWorld):
                 context.clock.go_on(self.now_us)
             self.tell_jump(name, slept_us)
             for due in self.heap:
-                if self._subject(due) == name:
+                if self._subject(due) == name and id(due) not in self._asked_us:
                     due[0] += slept_us
         for due in sleep.due:
             due[0] = due[0] + slept_us if sleep.clock_stops else self.now_us

@@ -1,7 +1,7 @@
 """Measure what durability costs: turns a second of each store, with rows as a server has them.
 
 A turn reads a run's row and writes it back changed, as most of a server's turns do; the row is of
-600 bytes, or has a result of 20,000 characters. The stores take turns, and the best round of each
+750 bytes, or has a result of 20,000 characters. The stores take turns, and the best round of each
 counts, since a busy machine only ever slows them. A disk's flush decides the synchronous figures.
 
     python -m bench.store [--seconds 0.3] [--rounds 3] [--folder .]
@@ -25,7 +25,7 @@ from actors.stores.sqlite import SqliteStore
 
 RUNS_KEPT = 1_000
 GROUP_TURNS = 64
-RESULTS = {"600-byte rows": "", "20 KB results": "x" * 20_000}
+RESULTS = {"750-byte rows": "", "20 KB results": "x" * 20_000}
 
 
 class Way(NamedTuple):

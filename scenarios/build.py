@@ -55,11 +55,12 @@ class CellRun:
         self.scenario = scenario
         self._folder = folder
         self.twin = partial(CellRun, scenario, seed, label, folder)
+        chance = scenario.run.chance or label
         if world is not None:
-            self.simulator = world(seed, label)
+            self.simulator = world(seed, chance)
         else:
             guarded = any(fault.needs_world for fault in scenario.faults)
-            self.simulator = simulator(seed, label, commit_hook, guarded=guarded)
+            self.simulator = simulator(seed, chance, commit_hook, guarded=guarded)
         places = places_of(scenario)
         programs = {one.name for one in scenario.cast if one.command}
         for one in scenario.cast:

@@ -189,6 +189,10 @@ def replay(
     folder: Annotated[
         Path | None, flag("Where the scenario's own actors lie; by default where they lay.")
     ] = None,
+    to_scenario: Annotated[
+        Path | None,
+        flag("Write a scenario for the simulator, whose messages come in the log's order."),
+    ] = None,
     format: Annotated[Literal["text", "json"], flag("What is printed on stdout.")] = "text",
     color: Annotated[
         Color, flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")
@@ -196,10 +200,13 @@ def replay(
 ) -> int:
     """Run what a log recorded again, and show where it first differs: exit 4 if it does."""
     from scenarios.log_commands import lines
-    from scenarios.log_sections import chosen
+    from scenarios.log_sections import chosen, the_one
     from scenarios.replay import window_of
-    from scenarios.replay_report import report
+    from scenarios.replay_report import report, write_scenario
 
+    if to_scenario is not None:
+        entry = the_one(log, cell, replication)
+        return write_scenario(entry, folder, to_scenario, lines(color))
     window = window_of(actor, from_, until)
     return report(chosen(log, cell, replication), window, folder, lines(color), format)
 

@@ -181,7 +181,7 @@ def _fault(table: Table) -> Fault:
 
 
 def found_file(plan: Plan, index: int, seed: int, found: Discovery) -> dict[str, Any]:
-    """Return a scenario file's data that shows what was found, in its replication `found.plan`.
+    """Return a scenario file's data that shows what was found, in its only replication.
 
     It may lie anywhere: the files of users' own actors are named from the root.
     """
@@ -191,7 +191,9 @@ def found_file(plan: Plan, index: int, seed: int, found: Discovery) -> dict[str,
     run = run_of(scenario)
     data["run"] = {
         "seed": run.seed,
-        "replications": found.plan + 1,
+        "first": found.plan,
+        "replications": 1,
+        **({"chance": run.chance} if run.chance else {}),
         "until": run.until,
         "limit": str(run.limit),
         "check": run.check if isinstance(run.check, str) else list(run.check),
@@ -202,10 +204,10 @@ def found_file(plan: Plan, index: int, seed: int, found: Discovery) -> dict[str,
     data["fault"] = [*([own] if isinstance(own, dict) else own), *faults]
     for section in ("expect", "table"):
         data.pop(section, None)
-    return _with_absolute_files(data, plan.folder)
+    return with_absolute_files(data, plan.folder)
 
 
-def _with_absolute_files(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+def with_absolute_files(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return the data with the files of users' own actors named from the root."""
 
     def moved(key: str, value: Any) -> Any:

@@ -67,6 +67,6 @@ def _tell(
     text.line(("violated", STYLES["fail"]), f" {found.check} {name}, plan {found.plan}:")
     text.line(f"  {found.sentence}")
     path.write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
-    words = ["pullcord", "run", str(path), "--replication", str(found.plan), "--logs", "all"]
+    words = ["pullcord", "run", str(path), "--logs", "all"]
     text.line(f"  reproduce: {shlex.join(words)}")
     text.line()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from logs.seek import Entry, raw_section
 from logs.words import Narrator
 from scenarios.log_diff import fields
 from scenarios.log_show import Lines
+from scenarios.promote import promote
 from scenarios.render import plural
 from scenarios.replay import Divergence, Replayed, Window, replay
 
@@ -42,6 +44,27 @@ def report(
     else:
         _show(done.divergence, entries[done.sections - 1].path, out)
     return 0 if done.divergence is None else DIVERGED
+
+
+def write_scenario(entry: Entry, folder: Path | None, path: Path, out: Lines) -> int:
+    """Make a scenario of a section, write it, say how far it is the same; return the exit code."""
+    if path.suffix != ".json":
+        raise LogError(str(path), "its name does not end in .json", "give FILE.json")
+    if path.exists():
+        raise LogError(str(path), "it is there already", "give another name, or remove it")
+    made = promote(raw_section(entry), folder)
+    text = msgspec.json.format(msgspec.json.encode(made.data), indent=1)
+    draft = path.with_name(f".{path.name}")
+    draft.write_bytes(text + b"\n")
+    draft.replace(path)
+    out.text(f"{path}: {plural(made.messages, 'message')} of {entry.words}, {made.lost:,} lost")
+    if made.parted is None:
+        out.text("in the simulator they come to each actor in the same order")
+    else:
+        actor, number = made.parted
+        out.text(f"in the simulator {actor} hears something else as its message {number}")
+    out.text(f"run it: pullcord run {shlex.quote(str(path))}")
+    return 0 if made.parted is None else DIVERGED
 
 
 def _same(done: Replayed, window: Window) -> str:

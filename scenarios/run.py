@@ -104,12 +104,21 @@ def _not_on_host(plans: Sequence[Plan], options: Options, to_run: bool) -> Itera
     """Yield a problem for all that can't be on the host that the options choose."""
     if options.processes == "separate":
         yield from _no_processes(options)
+    refuse = _not_on_trio if options.processes == "one" else _not_separate
     for plan in plans:
         yield from _not_on_programs(plan)
-    for plan in plans if options.processes == "separate" else ():
-        yield from _not_separate(plan)
+        yield from refuse(plan) if options.driver != "sim" else ()
     for plan in plans if to_run and options.transport != "tcp" else ():
         yield from _not_without_tcp(plan)
+
+
+def _not_on_trio(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each fault that only the simulator can do."""
+    for name in dict.fromkeys(
+        fault.name for scenario in plan.scenarios for fault in scenario.faults if fault.sim_only
+    ):
+        words = f"the fault {name} acts in the simulator alone"
+        yield Problem(path=plan.path, message=words, cure="leave --driver and --transport out")
 
 
 def _not_on_programs(plan: Plan) -> Iterator[Problem]:

@@ -113,11 +113,12 @@ class Runner:
     def _scenario(self, number: int, plan: Plan) -> ScenarioResult:
         cells = []
         for index in chosen_cells(plan, self.options):
-            first, last = 0, plan.scenarios[index].run.replications
+            run = plan.scenarios[index].run
+            first, last = run.first, run.first + run.replications
             if self.options.replication is not None:
                 first, last = self.options.replication, self.options.replication + 1
             elif self.options.pilot is not None:
-                last = min(last, self.options.pilot)
+                last = min(last, first + self.options.pilot)
             key = number, index
             cells.append(CellResult(plan, index, first))
             self.cells[key] = cells[-1]

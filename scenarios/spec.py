@@ -22,7 +22,9 @@ from transports.faults.kill import Kill
 from transports.faults.partition import Partition
 from transports.faults.pause import Pause
 from transports.faults.reorder import Reorder
+from transports.faults.schedule import Schedule
 from transports.faults.suspend import Suspend
+from transports.faults.timer_schedule import TimerSchedule
 from transports.units import Duration, parse_duration
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
@@ -64,6 +66,14 @@ class RunTable(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.Meta(ge=1, le=REPLICATIONS_LIMIT),
         "how often each cell is run, with other chance each time",
     ] = 1
+    first: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=REPLICATIONS_LIMIT),
+        "the number of the first replication, which names its chance",
+    ] = 0
+    chance: Annotated[
+        str, "what names the chance of all replications besides the seed, in place of the cell"
+    ] = ""
     until: Annotated[
         str | tuple[str, ...], 'what ends a replication: "done", an event, a time; of a list, all'
     ] = "done"
@@ -254,6 +264,8 @@ FAULTS: dict[str, type[Fault]] = {
     "clock_skew": ClockSkew,
     "clock_step": ClockStep,
     "clock_drift": ClockDrift,
+    "schedule": Schedule,
+    "timer_schedule": TimerSchedule,
 }
 
 # What can be done to actors in processes of their own: to messages, by signals, at commits.

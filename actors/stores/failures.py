@@ -30,6 +30,9 @@ class UnusableStoreError(StoreError):
 class DamagedStoreError(StoreError):
     """The file is damaged. Nothing of it was changed; `set_aside` makes room for a new one."""
 
+    def __init__(self, path: Path, sentence: str) -> None:
+        super().__init__(path, f"{sentence}; restore a backup, or set it aside and begin anew")
+
 
 class UnreadableRowError(StoreError):
     """A row is whole, but no row of its table's type any more; the message has table and key."""

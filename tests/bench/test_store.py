@@ -14,7 +14,7 @@ def test_it_prints_a_rate_of_each_store_for_small_rows_and_large_ones(
 ) -> None:
     main(["--seconds", "0.01", "--rounds", "1", "--folder", str(tmp_path)])
     heading, *lines = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["turns", "a", "second", "600-byte", "rows", "20", "KB", "results"]
+    assert heading.split() == ["turns", "a", "second", "750-byte", "rows", "20", "KB", "results"]
     assert [line[:28].strip() for line in lines] == list(STORES)
     assert all(int(rate.replace(",", "")) > 0 for line in lines for rate in line[28:].split())
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"

@@ -15,7 +15,7 @@ from actors.actor import Commit
 from actors.messages import Accepted, GetGraphRun, Noted
 from scenarios.spec import FAULTS
 from transports.envelope import Envelope
-from transports.faults.fault import Fault
+from transports.faults.fault import Fault, Keeper
 from transports.units import Duration, Offset, parse_duration, parse_offset
 
 
@@ -27,6 +27,7 @@ class FakeWorld:
         self.actions: list[tuple[int, Callable[[], Any]]] = []
         self.watchers: dict[str, list[Callable[[int, dict[str, Any]], None]]] = {}
         self.hooks: list[Callable[[str, bool], Commit | None]] = []
+        self.keepers: dict[str, Keeper] = {}
         self.done: list[tuple[int, str, str]] = []
         self.refuses = False
 
@@ -72,6 +73,9 @@ class FakeWorld:
     def set_writable(self, name: str, fault: str, writable: bool) -> None:
         assert fault, "a fault says who it is"
         self._did("writable" if writable else "full", name)
+
+    def keep_time(self, name: str, keeper: Keeper) -> None:
+        self.keepers[name] = keeper
 
     def add_commit_hook(self, hook: Callable[[str, bool], Commit | None]) -> None:
         self.hooks.append(hook)

@@ -15,7 +15,6 @@ from scenarios.runner import Options
 from scenarios.spec import FAULTS, SEPARATE_FAULTS
 from tests.scenarios.commandline import SMALL, plan_of, write, write_foreign
 from tests.scenarios.test_runner import cut, interrupting
-from transports.faults.fault import LinkFault
 
 
 def test_a_file_is_run_from_python(tmp_path: Path) -> None:
@@ -147,14 +146,6 @@ def test_options_are_those_of_the_run(tmp_path: Path) -> None:
 # Processes
 
 
-FAULTY = """
-[[fault]]
-kind = "{}"
-actor = "relay"
-{}
-"""
-
-
 def refused(path: Path, **options: Any) -> list[tuple[str, str, str | None]]:
     with pytest.raises(ScenarioError) as raised:
         load_plans([str(path)], Options(processes="separate", **options))
@@ -174,21 +165,17 @@ def test_separate_processes_need_signals(tmp_path: Path, monkeypatch: pytest.Mon
     assert "which Windows has not" in words
 
 
-@pytest.mark.parametrize("kind", FAULTS)
+REFUSED = {
+    "clock_skew": 'actor = "relay"\nby = "+1h"\nfor = "1s"\n',
+    "clock_step": 'actor = "relay"\nby = "+1h"\n',
+    "clock_drift": 'actor = "relay"\nrate = 1.5\nfor = "1s"\n',
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
 def test_a_fault_of_what_a_process_keeps_to_itself_is_refused(tmp_path: Path, kind: str) -> None:
-    keys = {"suspend": 'for = "1s"', "pause": 'for = "1s"', "delay": 'delay = "1s"'}
-    keys |= {"clock_skew": 'by = "+1h"\nfor = "1s"', "clock_step": 'by = "+1h"'}
-    keys |= {"clock_drift": 'rate = 1.5\nfor = "1s"'}
-    keys |= {"reorder": 'delay = "1s"', "hold": 'for = "1s"'}
-    text = SMALL + FAULTY.format(kind, keys.get(kind, ""))
-    if issubclass(FAULTS[kind], LinkFault):
-        text = text.replace('actor = "relay"', "")
-    path = write(tmp_path, text)
-    options: dict[str, Any] = {"driver": "trio", "transport": "tcp"}
-    if FAULTS[kind] in SEPARATE_FAULTS:
-        load_plans([str(path)], Options(processes="separate", **options))
-        return
-    [(place, words, cure)] = refused(path, **options)
+    path = write(tmp_path, f'{SMALL}[[fault]]\nkind = "{kind}"\n{REFUSED[kind]}')
+    [(place, words, cure)] = refused(path, driver="trio", transport="tcp")
     assert (place, cure) == (str(path), "leave --processes out")
     assert words == f"the fault {kind}-1, a {kind}, can't reach into an actor's own process"
 

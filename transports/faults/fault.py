@@ -26,6 +26,16 @@ PAUSE_US = 100_000  # between two strikes at least, whatever is drawn
 CommitHook = Callable[[str, bool], Commit | None]
 
 
+class Keeper(Protocol):
+    """Says when an actor's timers and time-outs come. A subject is a timer's name or a number."""
+
+    def next_us(self, subject: str | int, due_us: int) -> int:
+        """Return when it comes, by the world's clock; what is past is at once."""
+
+    def came(self, subject: str | int) -> None:
+        """Take note that it comes now."""
+
+
 class World(Protocol):
     """What a fault may do to a host. Times are absolute, in microseconds of the world."""
 
@@ -58,6 +68,9 @@ class World(Protocol):
     def set_writable(self, name: str, fault: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""
 
+    def keep_time(self, name: str, keeper: Keeper) -> None:
+        """Let a keeper say when an actor's timers and time-outs come; in the simulator alone."""
+
     def add_commit_hook(self, hook: CommitHook) -> None:
         """Ask `hook(actor, wrote)` what becomes of each turn; None leaves it to the next hook."""
 
@@ -71,6 +84,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     in_flight: ClassVar[str] = ""  # what it does to messages that are under way when it begins
     needs_world: ClassVar[bool] = False  # whether turns may fail and actors may die in its world
+    sim_only: ClassVar[bool] = False  # whether only the simulator can do it
     on_programs: ClassVar[bool] = True  # whether it can act on a program of one's own
 
     name: Annotated[str, "its name in results; without it the kind and a number"] = ""

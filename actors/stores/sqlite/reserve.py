@@ -6,12 +6,15 @@ full, so that what is under way can still be committed, and taken again once the
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
 
 # The largest row is a run's result of at most 600,000 bytes: one turn, and the pages around it.
 RESERVE_BYTES = 1 << 20
+
+_UNABLE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
 class Reserve:
@@ -44,10 +47,22 @@ def _allocate(path: Path) -> None:
     """Have the disk set the bytes aside, or write them where it can't. Raises OSError."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file, 0, RESERVE_BYTES)
-        else:
-            os.pwrite(file, bytes(RESERVE_BYTES), 0)
-        os.fsync(file)
+        if not _set_aside(file):
+            if os.pwrite(file, bytes(RESERVE_BYTES), 0) < RESERVE_BYTES:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file)  # until then a disk may not know that it has no room
     finally:
         os.close(file)
+
+
+def _set_aside(file: int) -> bool:
+    """Have the disk set the bytes aside; return False where system or disk can't."""
+    if not hasattr(os, "posix_fallocate"):
+        return False
+    try:
+        os.posix_fallocate(file, 0, RESERVE_BYTES)
+    except OSError as error:
+        if error.errno in _UNABLE:
+            return False
+        raise
+    return True

@@ -7,6 +7,7 @@ of unknown meaning) comes back as something else: such a row is written as msgpa
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from enum import Enum
 from typing import Any, Generic
 
@@ -52,13 +53,17 @@ def _unescape(text: str) -> str:
 
 
 def write_value(value: Any) -> Value:
-    """Return an indexed field as SQLite compares it; TypeError for what has no such form."""
+    """Return an indexed field as SQLite compares it; TypeError for what has no place in an order.
+
+    NaN is one: SQLite takes it for None.
+    """
     if isinstance(value, Enum):
         value = value.value
-    if type(value) in _PLAIN or isinstance(value, str | int | float | bytes):
+    ordered = type(value) in _PLAIN or isinstance(value, str | int | float | bytes)
+    if ordered and value == value:  # noqa: PLR0124  what NaN alone is not
         return value  # type: ignore[no-any-return]  # one of these, as it was just seen to be
-    kind = type(value).__name__
-    raise TypeError(f"an indexed field holds a {kind}; it may be a text, a number, bytes or None")
+    held = f"a {type(value).__name__}" if not ordered else "NaN"
+    raise TypeError(f"an indexed field holds {held}; it may be a text, a number, bytes or None")
 
 
 class RowCodec(Generic[Row]):
@@ -71,13 +76,17 @@ class RowCodec(Generic[Row]):
         self._from_msgpack = msgspec.msgpack.Decoder(row, dec_hook=_named)
 
     def encode(self, row: Row) -> str | bytes:
-        """Return a row's JSON, or its msgpack where JSON would lose something of it."""
+        """Return a row's JSON, or its msgpack where JSON would lose something of it.
+
+        Raises ValueError for a row that could never be read: a field is not of its type.
+        """
         text = self._json.encode(row)
-        try:
-            faithful = self._from_json.decode(text) == row
-        except msgspec.DecodeError:
-            faithful = False
-        return text.decode() if faithful else self._msgpack.encode(row)
+        with suppress(msgspec.DecodeError):
+            if self._from_json.decode(text) == row:
+                return text.decode()
+        data = self._msgpack.encode(row)
+        self._from_msgpack.decode(data)
+        return data
 
     def decode(self, data: str | bytes) -> Row:
         """Return the row. Raises ValueError with the cause in words."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from actors.actor import Row, TableSpec
-from actors.stores.failures import DamagedStoreError, StoreError, UnusableStoreError
+import msgspec
+
+from actors.actor import Key, Row, TableSpec
+from actors.stores.failures import DamagedStoreError, UnusableStoreError
 from actors.stores.sqlite.lock import Lock
 from actors.stores.sqlite.reserve import Reserve
 from actors.stores.sqlite.table import DEFINITIONS, SqliteTable
-from actors.stores.sqlite.transaction import Transaction, in_words, may_be_full
+from actors.stores.sqlite.transaction import SQLITE_ERRORS, Transaction, in_words, may_be_full
 
 APPLICATION_ID = 0x70756C6C  # "pull", in a file's header: `file` and SQLite show it
 
@@ -22,6 +25,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (f"CREATE TABLE {DEFINITIONS} (name TEXT PRIMARY KEY NOT NULL, indexes TEXT NOT NULL)",),
 )
 
+STATEMENTS_KEPT = 512  # more than a server's tables and searches have, so each is parsed once
+LOG_LIMIT_BYTES = 16 << 20  # the log is cut back to this once it is copied; 4 MiB is usual
 BUSY_TIMEOUT_S = 5.0  # how long another program, the sqlite3 command say, may hold a write lock
 
 
@@ -40,24 +45,13 @@ class SqliteStore:
         self._allowed = True
         self._tables: dict[str, SqliteTable[Any]] = {}
         self._lock = Lock(self.path)
+        reserve = Reserve(self.path)
         try:
-            reserve = Reserve(self.path)
-            try:
-                self._connection = _opened(self.path, synchronous)
-            except sqlite3.Error as error:
-                if not (may_be_full(error) and reserve.release()):
-                    raise
-                self._connection = _opened(self.path, synchronous)
-            self._transaction = Transaction(self._connection, self.path, reserve)
-        except sqlite3.Error as error:
-            self._lock.release()
-            told = in_words(self.path, error)
-            if isinstance(told, DamagedStoreError):
-                raise told from error
-            raise UnusableStoreError(self.path, told.sentence) from error
-        except StoreError:
+            self._connection = _opened_with(reserve, self.path, synchronous)
+        except BaseException:
             self._lock.release()
             raise
+        self._transaction = Transaction(self._connection, self.path, reserve)
 
     @property
     def writable(self) -> bool:
@@ -79,6 +73,14 @@ class SqliteStore:
             table = self._tables[spec.name] = SqliteTable(spec, self._transaction)
             return table
 
+    def snapshot(self) -> dict[str, dict[Key, msgspec.Struct]]:
+        """Return the rows of every table that was opened here and has any, as the turn sees them.
+
+        What other rows are is in no table's type here. Raises StoreError.
+        """
+        rows = {name: table.rows() for name, table in sorted(self._tables.items())}
+        return {name: found for name, found in rows.items() if found}
+
     def begin_turn(self) -> None:
         """Begin one of several turns that share a commit."""
         self._transaction.begin_turn()
@@ -92,7 +94,10 @@ class SqliteStore:
         self._transaction.roll_back()
 
     def commit(self) -> None:
-        """Make what was written durable. Raises StoreFailedError, and then none of it ever was."""
+        """Make what was written durable; it is also told what failed since the last commit.
+
+        Raises StoreFailedError, or DamagedStoreError, and then none of it ever was.
+        """
         self._transaction.commit()
 
     def close(self) -> None:
@@ -101,25 +106,61 @@ class SqliteStore:
         self._lock.release()
 
 
+def _opened_with(reserve: Reserve, path: Path, synchronous: bool) -> sqlite3.Connection:
+    """Return a connection, opened with the reserve given back if need be. Raises StoreError."""
+    try:
+        try:
+            return _opened(path, synchronous)
+        except SQLITE_ERRORS as error:
+            if not (may_be_full(error) and reserve.release()):
+                raise
+            return _opened(path, synchronous)
+    except SQLITE_ERRORS as error:
+        told = in_words(path, error)
+        if isinstance(told, DamagedStoreError):
+            raise told from error
+        raise UnusableStoreError(path, told.sentence) from error
+
+
 def _opened(path: Path, synchronous: bool) -> sqlite3.Connection:
     """Return a connection to a sound database of the present version. Raises sqlite3.Error."""
     wal = path.with_name(f"{path.name}-wal")
-    if wal.exists() and not path.exists():  # SQLite would remove it
+    if _holds_something(wal) and not _holds_something(path):  # SQLite would remove the log
         raise DamagedStoreError(path, f"the file is gone, but what was committed last is in {wal}")
+    try:  # SQLite would be content to read, and would let others read too
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise UnusableStoreError(path, f"can't be written: {error.strerror}") from error
     connection = sqlite3.connect(
-        path, BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=512
+        path,
+        timeout=BUSY_TIMEOUT_S,
+        isolation_level=None,  # nothing begins or commits by itself
+        check_same_thread=False,
+        cached_statements=STATEMENTS_KEPT,
     )
     try:
         _check(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
-        connection.execute(f"PRAGMA fullfsync = {int(synchronous)}")  # macOS: to the medium
-        connection.execute("PRAGMA temp_store = MEMORY")  # a full /tmp fails no turn
+        _set_up(connection, path, synchronous)
         _migrate(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _holds_something(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _set_up(connection: sqlite3.Connection, path: Path, synchronous: bool) -> None:
+    """Choose how commits reach the disk. Raises UnusableStoreError where a log can't be kept."""
+    [(mode,)] = connection.execute("PRAGMA journal_mode = WAL")
+    if mode != "wal":
+        raise UnusableStoreError(path, "this file system can't hold it; use a local disk")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
+    connection.execute(f"PRAGMA fullfsync = {int(synchronous)}")  # macOS: to the medium
+    connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}")
+    connection.execute("PRAGMA temp_store = MEMORY")  # a full /tmp fails no turn
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
@@ -157,20 +198,24 @@ def _migrate(connection: sqlite3.Connection) -> None:
 def set_aside(path: Path) -> Path:
     """Rename a database and what belongs to it, never over another, and return its new name.
 
-    Raises UnusableStoreError if somebody has it open, or the folder can't be written.
+    Raises UnusableStoreError if somebody has it open, there is none, or it can't be renamed.
     """
     path = path.resolve()
     lock = Lock(path)
     try:
         names = (path.with_name(f"{path.name}.{number}") for number in count(1))
         aside = next(new for new in names if not any(map(Path.exists, _files(new))))
-        for old, new in zip(_files(path), _files(aside), strict=True):
-            if old.exists():
-                old.rename(new)
+        present = [
+            both for both in zip(_files(path), _files(aside), strict=True) if both[0].exists()
+        ]
+        for old, new in present:
+            old.rename(new)
     except OSError as error:
         raise UnusableStoreError(path, f"can't be set aside: {error.strerror}") from error
     finally:
         lock.release()
+    if not present:
+        raise UnusableStoreError(path, "there is nothing to set aside")
     return aside
 
 

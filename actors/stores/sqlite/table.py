@@ -14,7 +14,7 @@ from typing import Any, Generic
 import msgspec
 
 from actors.actor import Key, Row, TableSpec
-from actors.stores.failures import StoreFailedError, UnreadableRowError
+from actors.stores.failures import StoreError, UnreadableRowError
 from actors.stores.sqlite.rows import RowCodec, Value, read_key, write_key, write_value
 from actors.stores.sqlite.transaction import Transaction
 
@@ -38,12 +38,14 @@ class SqliteTable(Generic[Row]):
         self._transaction = transaction
         self._codec = RowCodec(spec.row)
         self._ready = False
-        self._searches: dict[tuple[str, int, bool], str] = {}
+        self._searches: dict[tuple[str, int, bool, bool], str] = {}
         self._fields = sorted({field for fields in spec.indexes.values() for field in fields})
+        _check_names(spec.name, self._fields)
         name, columns = quoted(spec.name), ["key", "row", *map(_column, self._fields)]
         values = f"({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
         changes = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])
         self._get = f"SELECT row FROM {name} WHERE key = ?"
+        self._all = f"SELECT key, row FROM {name} ORDER BY key"
         self._put = f"INSERT INTO {name} {values} ON CONFLICT (key) DO UPDATE SET {changes}"
         self._insert = f"INSERT INTO {name} {values} ON CONFLICT (key) DO NOTHING"
         self._remove = f"DELETE FROM {name} WHERE key = ?"
@@ -72,15 +74,27 @@ class SqliteTable(Generic[Row]):
         self._prepare()
         self._transaction.write(self._remove, (write_key(key),))
 
+    def rows(self) -> dict[Key, Row]:
+        """Return every row by its key, in the order of the keys as they are written."""
+        self._prepare()
+        found = self._transaction.read(self._all)
+        return {read_key(key): self._decode(key, data) for key, data in found}
+
     def _entry(self, key: Key, row: Row) -> tuple[Value, ...]:
         fields = [write_value(getattr(row, field)) for field in self._fields]
-        return (write_key(key), self._codec.encode(row), *fields)
+        try:
+            data = self._codec.encode(row)
+        except ValueError as error:  # an actor's bug: told now, and not when the row is wanted
+            name = self._spec.name
+            raise ValueError(f"the row {key!r} of {name} can't be kept: {error}") from error
+        return (write_key(key), data, *fields)
 
     def _decode(self, key: str, data: str | bytes) -> Row:
         try:
             return self._codec.decode(data)
         except ValueError as error:
-            sentence = f"the row {read_key(key)!r} of {self._spec.name} can't be read: {error}"
+            row = f"the row {read_key(key)!r} of {self._spec.name}"
+            sentence = f"{row} is of another version of the program, or damaged: {error}"
             raise UnreadableRowError(self._transaction.path, sentence) from error
 
     # Rows by index
@@ -90,10 +104,7 @@ class SqliteTable(Generic[Row]):
     ) -> list[Row]:
         """Return the first `limit` rows whose indexed fields start with `prefix`, in order."""
         self._prepare()
-        where = self._search(index, len(prefix), up_to is not None)
-        columns = self._columns(index)
-        order = ", ".join(columns[min(len(prefix), len(columns) - 1) :])
-        sql = f"SELECT key, row FROM {where} ORDER BY {order} LIMIT ?"
+        sql = self._search(index, len(prefix), up_to is not None)
         values = (*self._bounds(index, prefix, up_to), limit)
         return [self._decode(*found) for found in self._transaction.read(sql, values)]
 
@@ -102,7 +113,7 @@ class SqliteTable(Generic[Row]):
     def count(self, index: str, prefix: tuple[Any, ...] = ()) -> int:
         """Return how many rows the scan would find without a limit."""
         self._prepare()
-        sql = f"SELECT count(*) FROM {self._search(index, len(prefix), False)}"
+        sql = self._search(index, len(prefix), bounded=False, counted=True)
         [(count,)] = self._transaction.read(sql, self._bounds(index, prefix, None))
         assert isinstance(count, int), "what count(*) returns"
         return count
@@ -110,19 +121,25 @@ class SqliteTable(Generic[Row]):
     def _columns(self, index: str) -> list[str]:
         return [*map(_column, self._spec.indexes[index]), "key"]
 
-    def _search(self, index: str, width: int, bounded: bool) -> str:
-        """Return the table, the index and the condition of a search.
+    def _search(self, index: str, width: int, bounded: bool, counted: bool = False) -> str:
+        """Return the query for rows whose first `width` fields are given, made once.
 
-        `IS` finds a None as a value like others; `=` lets SQLite see that the first is none.
+        `IS` finds a None as it finds other values; `=` lets SQLite see that the first is none.
         """
-        columns = self._columns(index)
-        terms = [f"{column} {'IS' if at else '='} ?" for at, column in enumerate(columns[:width])]
-        terms += [f"{columns[width]} <= ?"] if bounded else []
-        name, index_name = quoted(self._spec.name), self._index_name(index)
-        return (
-            f"{name} INDEXED BY {index_name}"
-            f" WHERE {' AND '.join(terms or [f'{columns[0]} IS NOT NULL'])}"
-        )
+        shape = (index, width, bounded, counted)
+        if shape not in self._searches:
+            columns = self._columns(index)
+            terms = [f"{name} {'IS' if at else '='} ?" for at, name in enumerate(columns[:width])]
+            terms += [f"{columns[width]} <= ?"] if bounded else []
+            condition = " AND ".join(terms or [f"{columns[0]} IS NOT NULL"])
+            table = f"{quoted(self._spec.name)} INDEXED BY {self._index_name(index)}"
+            order = ", ".join(columns[width:] or ["key"])
+            self._searches[shape] = (
+                f"SELECT count(*) FROM {table} WHERE {condition}"
+                if counted
+                else f"SELECT key, row FROM {table} WHERE {condition} ORDER BY {order} LIMIT ?"
+            )
+        return self._searches[shape]
 
     def _bounds(self, index: str, prefix: tuple[Any, ...], up_to: Any) -> tuple[Value, ...]:
         """Return the values of a search; what follows the fields in an index is the key."""
@@ -139,10 +156,12 @@ class SqliteTable(Generic[Row]):
         """Make the table if it is new, and build it anew if its indexes are others than before."""
         if self._ready:
             return
-        wanted = msgspec.json.encode(self._spec.indexes).decode()
-        sql = f"SELECT indexes FROM {DEFINITIONS} WHERE name = ?"
+        wanted = msgspec.json.encode(dict(sorted(self._spec.indexes.items()))).decode()
+        sql = f"SELECT name, indexes FROM {DEFINITIONS} WHERE name = ? COLLATE NOCASE"
         known = self._transaction.read(sql, (self._spec.name,))
-        if not known or known[0][0] != wanted:
+        if known and known[0][0] != self._spec.name:
+            raise ValueError(f"table {self._spec.name} is {known[0][0]} to SQLite; rename it")
+        if not known or known[0][1] != wanted:
             self._transaction.when_undone(self._forget)
             self._build(anew=bool(known))
             sql = f"INSERT OR REPLACE INTO {DEFINITIONS} (name, indexes) VALUES (?, ?)"
@@ -163,11 +182,10 @@ class SqliteTable(Generic[Row]):
             write(f"DROP TABLE {name}")
             write(f"ALTER TABLE {_NEW} RENAME TO {name}")
         for index in self._spec.indexes:
-            first, *others = self._columns(index)
-            fields = ", ".join([first, *others])
+            fields = self._columns(index)
             write(
-                f"CREATE INDEX {self._index_name(index)} ON {name} ({fields})"
-                f" WHERE {first} IS NOT NULL"
+                f"CREATE INDEX {self._index_name(index)} ON {name} ({', '.join(fields)})"
+                f" WHERE {fields[0]} IS NOT NULL"
             )
 
     def _fill(self, name: str) -> None:
@@ -188,10 +206,18 @@ class SqliteTable(Generic[Row]):
             self._transaction.write(
                 f"INSERT INTO {_NEW} SELECT {', '.join(fields)} FROM {name}", tuple(self._fields)
             )
-        except StoreFailedError:
+        except StoreError:
             if unreadable:
                 raise unreadable[0] from None
             raise
+
+
+def _check_names(name: str, fields: list[str]) -> None:
+    """Raise ValueError for names that SQLite, for which case makes no difference, can't have."""
+    if name.lower().startswith(("sqlite_", "pullcord_")):
+        raise ValueError(f"a table may not be named {name}: SQLite's own and ours begin so")
+    if len({field.lower() for field in fields}) < len(fields):
+        raise ValueError(f"indexed fields of {name} differ by case alone: {', '.join(fields)}")
 
 
 def _column(field: str) -> str:

@@ -29,7 +29,8 @@ _MAYBE_FULL = frozenset(
         sqlite3.SQLITE_CANTOPEN,
     )
 )
-_DAMAGE = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+# The last is for statements that don't fit the tables, and ours fit those that we have made.
+_DAMAGE = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR))
 _WORDS = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space",
     sqlite3.SQLITE_READONLY: "the file or its folder may not be written",
@@ -43,24 +44,36 @@ _WORDS = {
 _PRIMARY = 0xFF  # the bits of a code that tell the kind of error; those above tell more
 
 
-def code_of(error: sqlite3.Error) -> int:
-    """Return SQLite's extended code; 0 for an error that is the module's, and so our bug."""
+# What a statement may raise. The second is for a message of SQLite's with a damaged name in it.
+SqliteError = sqlite3.Error | UnicodeDecodeError
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
+def code_of(error: SqliteError) -> int:
+    """Return SQLite's extended code; 0 for an error that is the module's."""
     return getattr(error, "sqlite_errorcode", 0)
 
 
-def may_be_full(error: sqlite3.Error) -> bool:
+def may_be_full(error: SqliteError) -> bool:
     """Whether room on the disk may be what is missing."""
     return code_of(error) in _MAYBE_FULL
 
 
-def in_words(path: Path, error: sqlite3.Error) -> StoreError:
-    """Return what SQLite says as a StoreFailedError, or a DamagedStoreError."""
+def in_words(path: Path, error: SqliteError) -> StoreError:
+    """Return what SQLite says as a StoreFailedError, or a DamagedStoreError.
+
+    Raises the error itself if it is a bug of ours.
+    """
     primary = code_of(error) & _PRIMARY
-    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    name = getattr(error, "sqlite_errorname", "")
     if primary in _DAMAGE:
-        return DamagedStoreError(path, f"the file is damaged, or no database ({name}: {error})")
-    cause = _WORDS.get(primary, "SQLite refused")
-    return StoreFailedError(path, f"{cause} ({name}: {error})")
+        sentence = f"the file is damaged, or changed by another program ({name}: {error})"
+        return DamagedStoreError(path, sentence)
+    if primary:
+        return StoreFailedError(path, f"{_WORDS.get(primary, 'SQLite refused')} ({name}: {error})")
+    if isinstance(error, sqlite3.OperationalError | UnicodeDecodeError):
+        return DamagedStoreError(path, "the file is damaged: a text in it is no Unicode")
+    raise error
 
 
 class Transaction:
@@ -75,7 +88,7 @@ class Transaction:
         self._turn: int | None = None  # where the turn begins in what was written
         self._saved = False  # whether the turn has written, and so has a savepoint
         self._failed: StoreError | None = None
-        self.writable = reserve.take()
+        self.writable = reserve.take() and self._can_write()
 
     # Reading and writing
 
@@ -85,7 +98,7 @@ class Transaction:
             raise self._failed
         try:
             return self._connection.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise self._fail(error) from error
 
     def write(self, sql: str, values: tuple[Any, ...] = ()) -> int:
@@ -95,13 +108,13 @@ class Transaction:
         statement = (sql, values)
         try:
             count = self._run(statement)
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             if not (may_be_full(error) and self._reserve.release()):
                 raise self._fail(error) from error
             try:
                 self._write_again()
                 count = self._run(statement)
-            except sqlite3.Error as still:
+            except SQLITE_ERRORS as still:
                 raise self._fail(still) from still
         self._written.append(statement)
         return count
@@ -134,17 +147,16 @@ class Transaction:
 
     def _drop(self) -> None:
         """Roll back all that is not committed, unless SQLite has done so."""
-        with suppress(sqlite3.Error):  # it ends the transaction in any case
+        with suppress(*SQLITE_ERRORS):  # it ends the transaction in any case
             self._connection.execute("ROLLBACK")
 
-    def _fail(self, error: sqlite3.Error) -> StoreError:
-        """Give the whole transaction up; return why. An error of ours is raised as it is."""
-        if not code_of(error):
-            raise error
+    def _fail(self, error: SqliteError) -> StoreError:
+        """Give the whole transaction up; return why."""
+        failed = in_words(self.path, error)
         self._drop()
-        self._failed = in_words(self.path, error)
+        self._failed = failed
         self.writable = False
-        return self._failed
+        return failed
 
     # Turns
 
@@ -156,7 +168,7 @@ class Transaction:
     def end_turn(self) -> None:
         """End the turn; what it wrote waits for the commit."""
         if self._saved and self._failed is None:
-            self._connection.execute("RELEASE turn")
+            self._close_savepoint("RELEASE turn")
         self._turn, self._saved = None, False
 
     def roll_back(self) -> None:
@@ -165,12 +177,19 @@ class Transaction:
         if self._failed is None and mark == 0:
             self._drop()
         elif self._failed is None and self._saved:
-            self._connection.execute("ROLLBACK TO turn")
-            self._connection.execute("RELEASE turn")
+            self._close_savepoint("ROLLBACK TO turn", "RELEASE turn")
         self._turn, self._saved = None, False
         self._forget(mark)
         if mark == 0:
             self._failed = None
+
+    def _close_savepoint(self, *statements: str) -> None:
+        """End the turn in SQLite too; a disk that fails at it is told at the commit."""
+        try:
+            for sql in statements:
+                self._connection.execute(sql)
+        except SQLITE_ERRORS as error:
+            self._fail(error)
 
     def commit(self) -> None:
         """Make what was written durable. Raises StoreError, and then none of it ever was."""
@@ -191,14 +210,14 @@ class Transaction:
         """Commit, and once more with the reserve given back if the disk is full."""
         try:
             self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             if not (may_be_full(error) and self._reserve.release()):
                 self._fail(error)
                 return
             try:
                 self._write_again()
                 self._connection.execute("COMMIT")
-            except sqlite3.Error as still:
+            except SQLITE_ERRORS as still:
                 self._fail(still)
 
     def _can_write(self) -> bool:
@@ -208,7 +227,7 @@ class Transaction:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.execute(f"PRAGMA user_version = {version}")
             self._connection.execute("COMMIT")
-        except sqlite3.Error:
+        except SQLITE_ERRORS:
             self._drop()
             return False
         return True

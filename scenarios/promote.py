@@ -1,0 +1,262 @@
+"""Promotion: a log of real sockets becomes a scenario whose messages come in the same order.
+
+What failed for real is then a regression test of milliseconds. The scenario has the log's resolved
+data, its seed, its cell's chance and its replication's number. In the place of latencies and of the
+faults that acted on messages stands one `schedule` a way: when each message arrived, or that it
+never did. What struck actors stands there with the times at which it did. Faults of commits that
+the log can't count, and those of clocks, stay as they are: their chance is the same.
+
+A real clock is late, so a `timer_schedule` an actor lets its timers fire when they did. Then every
+input comes at its own time, and an order differs only where two came in the same microsecond, which
+`compare` would show.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from actors.actor import Commit
+from actors.replayer import TURNS
+from logs.read import LogError, RawSection, Section
+from logs.record import (
+    FaultRecord,
+    HeaderRecord,
+    LateRecord,
+    MessageRecord,
+    Record,
+    SendRecord,
+    StartRecord,
+    TimerRecord,
+    UnansweredRecord,
+    UndoneRecord,
+)
+from scenarios.cast import ForeignActorError
+from scenarios.explore import with_absolute_files
+from scenarios.replay import job_of_header
+from scenarios.spec import FAULTS
+from scenarios.watchdog import PATIENCE_S
+from scenarios.work import CellJob, build, log_of
+from transports.faults.fault import LinkFault
+
+Table = dict[str, Any]
+AFTER_US = 60_000_000  # that a replication may go on behind the end of its log
+# What the log says of strikes, so the tables that asked for them are left out.
+STRIKES = ("kill", "suspend", "pause", "crash")
+CRASHES = {Commit.KILLED.value: "before", Commit.SILENCED.value: "after"}
+
+
+class Promoted(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario made of a log: its data, how many messages it has, and how far the order holds.
+
+    `parted` names the actor and its message, counted from 1, where the order is another; None if it
+    is the same everywhere.
+    """
+
+    data: Table
+    messages: int
+    lost: int
+    parted: tuple[str, int] | None
+
+
+def promote(raw: RawSection, folder: Path | None = None) -> Promoted:
+    """Return the scenario of a section; LogError if its messages can't be told.
+
+    Users' own actors are looked for in `folder`, by default where the header says that they lay.
+    """
+    section = raw.section()
+    header = section.header
+    if not header.resolved or header.driver == "sim":
+        why = "its messages' order is that of the simulator: it comes again from its seed"
+        if not header.resolved:
+            why = "its header has no scenario"
+        raise LogError(
+            f"{raw.path}, line {raw.line}", why, "give a log of --driver trio, as over TCP"
+        )
+    arrivals = arrivals_of(section.records)
+    job = job_of_header(header, folder)
+    data = with_absolute_files(_data(section, arrivals), Path(job.folder))
+    return Promoted(
+        data=data,
+        messages=sum(len(ways) for ways in arrivals.values()),
+        lost=sum(not times for ways in arrivals.values() for times in ways),
+        parted=compare(section, run_again(job, header.replication, data)),
+    )
+
+
+Way = tuple[str, str]
+
+
+def arrivals_of(records: Sequence[Record]) -> dict[Way, list[list[int]]]:
+    """Return of each way its messages' arrivals, in the order in which they were sent."""
+    ways: dict[Way, list[list[int]]] = {}
+    times: dict[int, list[int]] = {}
+    for record in records:
+        if isinstance(record, SendRecord):
+            envelope = record.envelope
+            times[envelope.id] = []
+            ways.setdefault((envelope.source, envelope.target), []).append(times[envelope.id])
+        elif isinstance(record, MessageRecord | LateRecord):
+            found = times.get(record.envelope.id)
+            if found is not None:
+                found.append(record.t)
+    return ways
+
+
+def _data(section: Section, arrivals: Mapping[Way, list[list[int]]]) -> Table:
+    header = section.header
+    data: Table = {key: value for key, value in header.resolved.items() if key not in _LEFT_OUT}
+    data["name"] = f"{header.scenario}-from-a-log"
+    data["run"] = _run(section)
+    faults: list[Table] = [
+        *_kept(header),
+        *_strikes(section.records),
+        *(
+            {
+                "kind": "schedule",
+                "name": f"{source} to {target}",
+                "from": _literal(source),
+                "to": _literal(target),
+                "arrivals_us": times,
+            }
+            for (source, target), times in arrivals.items()
+        ),
+        *_timers(section.records),
+    ]
+    data["fault"] = faults
+    return data
+
+
+def _timers(records: Sequence[Record]) -> Iterator[Table]:
+    """Yield of each actor when its timers fired: a real clock's are late."""
+    timers: dict[str, dict[str, list[int]]] = {}
+    timeouts: dict[str, list[int]] = {}
+    for record in records:
+        if isinstance(record, TimerRecord):
+            timers.setdefault(record.actor, {}).setdefault(record.timer, []).append(record.t)
+        elif isinstance(record, UnansweredRecord):
+            timeouts.setdefault(record.actor, []).append(record.t)
+    for name in dict.fromkeys([*timers, *timeouts]):
+        yield {
+            "kind": "timer_schedule",
+            "name": f"timers of {name}",
+            "actor": _literal(name),
+            "timers_us": timers.get(name, {}),
+            "timeouts_us": timeouts.get(name, []),
+            "end_us": records[-1].t,
+        }
+
+
+_LEFT_OUT = ("run", "fault", "link", "expect", "table", "sweep", "metrics")
+
+
+def _literal(name: str) -> str:
+    """Return the glob that matches this name alone."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
+
+
+def _run(section: Section) -> Table:
+    header = section.header
+    run = dict(header.resolved.get("run", {}))
+    run |= {"seed": header.seed, "first": header.replication, "replications": 1}
+    if not run.get("chance") and header.cell:
+        run["chance"] = header.cell
+    return run
+
+
+def _tables(data: Any) -> list[Table]:
+    return data if isinstance(data, list) else [data]
+
+
+def _kept(header: HeaderRecord) -> Iterator[Table]:
+    """Yield the faults that act on neither messages nor lives."""
+    for number, table in enumerate(_tables(header.resolved.get("fault", [])), 1):
+        kind = FAULTS.get(table.get("kind", ""))
+        if kind is None or issubclass(kind, LinkFault) or table["kind"] in STRIKES:
+            continue
+        # Its name names its chance, and without one that was its place among the others.
+        yield {"name": f"{table['kind']}-{number}", **table}
+
+
+def _strikes(records: Sequence[Record]) -> Iterator[Table]:
+    """Yield what killed and stopped actors, each once, at the time at which it did."""
+    # Of each actor its turns, but the starts, that the next crash is asked about: on one where
+    # another commit fault fired, it is not.
+    turns: dict[str, int] = {}
+    open_tables: dict[str, tuple[int, Table]] = {}
+    done: list[Table] = []
+    for record in records:
+        if isinstance(record, TURNS) and not isinstance(record, StartRecord):
+            turns[record.actor] = turns.get(record.actor, 0) + 1
+        elif isinstance(record, UndoneRecord):
+            turns[record.actor] = turns.get(record.actor, 0) - (record.why not in CRASHES)
+        elif isinstance(record, FaultRecord):
+            table = _begun(record, turns.get(record.actor, 0))
+            if table is not None:
+                turns[record.actor] = turns.get(record.actor, 0) - (table["kind"] == "crash")
+                open_tables[record.actor] = record.t, table
+                done.append(table)
+            elif record.act in ("start", "resume") and record.actor in open_tables:
+                since_us, table = open_tables.pop(record.actor)
+                key = "down" if record.act == "start" else "for"
+                table[key] = f"{record.t - since_us}us"
+    for number, table in enumerate(done, 1):
+        if not table.keys() & {"down", "for"}:  # for the rest of the log
+            last_us = records[-1].t + AFTER_US
+            table["for" if table["kind"] in ("suspend", "pause") else "down"] = f"{last_us}us"
+        yield {**table, "name": f"{table['kind']} {number}"}
+
+
+def _begun(record: FaultRecord, turns: int) -> Table | None:
+    """Return the table of a strike that begins, None for what is none."""
+    actor = _literal(record.actor)
+    if record.act == "kill" and record.fault in CRASHES:
+        return {"kind": "crash", "actor": actor, "point": CRASHES[record.fault], "nth": turns}
+    if record.act in ("kill", "suspend", "pause"):
+        return {"kind": record.act, "actor": actor, "at": f"{record.t}us"}
+    return None
+
+
+# Whether it is the same
+
+
+def run_again(job: CellJob, replication: int, data: Table) -> Section:
+    """Run the scenario in the simulator, and return its log; LogError if it can't be run."""
+    job = msgspec.structs.replace(job, data=msgspec.json.encode(data), label="")
+    out = io.BytesIO()
+    try:
+        log_of(job, build(job), replication, out, PATIENCE_S)
+    except ForeignActorError as error:
+        raise LogError(job.path, str(error), error.cure or "") from error
+    return RawSection("the scenario", 1, out.getvalue().splitlines(keepends=True)).section()
+
+
+def compare(logged: Section, made: Section) -> tuple[str, int] | None:
+    """Return at which actor and message, counted from 1, the order is another; None if nowhere.
+
+    On the trio host what was under way at the end still arrives, so behind it nothing is compared.
+    """
+    ended_us = None if made.end is None else made.end.t
+    theirs, ours = heard(logged.records), heard(made.records)
+    for actor, messages in theirs.items():
+        mine = ours.get(actor, [])
+        for number, (t, *message) in enumerate(messages, 1):
+            if number > len(mine) and ended_us is not None and t >= ended_us:
+                break
+            if number > len(mine) or mine[number - 1][1:] != tuple(message):
+                return actor, number
+    return None
+
+
+def heard(records: Sequence[Record]) -> dict[str, list[tuple[int, str, Any]]]:
+    """Return of each actor when it heard what from whom, in the order in which it came."""
+    found: dict[str, list[tuple[int, str, Any]]] = {}
+    for record in records:
+        if isinstance(record, MessageRecord):
+            envelope = record.envelope
+            found.setdefault(record.actor, []).append((record.t, envelope.source, envelope.body))
+    return found
