@@ -50,7 +50,7 @@ Hear = Callable[[str, Told], None]
 class ActorProcess(Program):
     """One actor's process in one replication, and after a kill the next one.
 
-    `job` is what it is told at its start, but for boot and token. `under_way` has the messages that
+    `job` is what it is told at its start, but for the token. `under_way` has the messages that
     were handed to it and of which it has not yet reported a turn.
     """
 
@@ -102,11 +102,6 @@ class ActorProcess(Program):
         self._killed, self._up = True, trio.Event()
         self._dying, self.begun, self.records = self._connection, False, {}
         self._connection = None
-
-    @property
-    def is_dying(self) -> bool:
-        """Whether it is to end after a commit."""
-        return self._dying is not None
 
     def reboot(self, boot: int) -> None:
         """Start it again, as a new process."""
@@ -183,7 +178,10 @@ class ActorProcess(Program):
 
 
 class Hub:
-    """The processes of one replication. `jobs` are what they are told, but for how to dial."""
+    """The processes of a world, new ones in each replication; they dial over `sockets`.
+
+    `say` is told each line that they print.
+    """
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from heapq import heappop
 from itertools import count
 from typing import Any
@@ -165,6 +165,7 @@ class LoneWorld(TrioWorld):
         super().__init__(
             job.seed, job.cell, clock=None, speed=job.speed, mailbox_limit=WAITING_LIMIT
         )
+        self._telling = trio.Lock()
         self._verdict, self._verdicts = trio.open_memory_channel[Verdict](1)
         self._serving = True  # what is due may be none of this process's business
         self.on_done = lambda _name: self.reporter.effects.append(Done())
@@ -245,8 +246,13 @@ class LoneWorld(TrioWorld):
 
     async def _tell_state(self) -> None:
         timers = {timer: due[0] for timer, due in self.me.timers.items()}
-        for frame in pieces(pickled_state(self.me.store.snapshot(), timers)):
-            await self._connection.send(frame)
+        await self._tell(pieces(pickled_state(self.me.store.snapshot(), timers)))
+
+    async def _tell(self, frames: Iterable[bytes]) -> None:
+        """Send frames that belong together, with no others between them."""
+        async with self._telling:
+            for frame in frames:
+                await self._connection.send(frame)
 
     async def _send_reports(self) -> None:
         """Send what waits; an actor that is heard too slowly takes its next turn later."""
@@ -261,8 +267,7 @@ class LoneWorld(TrioWorld):
                     f"{self.me.name} said {' and '.join(said)} with a value that can't leave its "
                     f"process: {error}"
                 ) from error
-            for frame in frames:
-                await self._connection.send(frame)
+            await self._tell(frames)
 
     def _post_out(self, envelope: Envelope[Any]) -> None:
         """Put a message into the report of the turn that sent it."""
@@ -303,8 +308,7 @@ class LoneWorld(TrioWorld):
         """Ask, if there is anything to decide, why this turn does not commit; empty if it does."""
         if not self.job.asks or turn is START:
             return ""
-        for frame in pieces(Asking(self.reporter.turn, self.store.wrote)):
-            await self._connection.send(frame)
+        await self._tell(pieces(Asking(self.reporter.turn, self.store.wrote)))
         verdict = await self._verdicts.receive()
         return verdict.why
 
@@ -324,6 +328,10 @@ class LoneWorld(TrioWorld):
         if not isinstance(error, StoreFailedError):
             await super()._fail(actor, turn, error)
             return
+        if turn is START:  # the next one would fail too
+            raise SimulationError(
+                f"{actor.name} can't write its store at its start: {error.sentence}"
+            ) from error
         await self._again(actor, f"{Commit.FAILED.value}: {error.sentence}")
 
     async def _again(self, actor: HostContext, why: str) -> None:

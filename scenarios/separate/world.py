@@ -86,6 +86,7 @@ class ProcessWorld(ProgramWorld):
         self._where = seed, cell
         self._hub = Hub(sockets, to_stderr)
         self._asked: dict[str, trio.Event] = {}  # whose state is waited for
+        self._committing = ""  # who is killed once its turn has committed
 
     def add(self, name: str, actor: Actor, heard: bool = True) -> None:
         """Add an actor that takes its turns in a process of its own."""
@@ -231,6 +232,8 @@ class ProcessWorld(ProgramWorld):
         if isinstance(told, Failed):
             raise ElsewhereError(told)
         context, process = self.contexts[name], self._hub.processes[name]
+        if name in self._asked and self._asked[name].is_set():
+            return  # a turn that its state does not have: it was not committed yet
         if isinstance(told, Asking):
             self._decide(context, process, told)
             return
@@ -319,9 +322,11 @@ class ProcessWorld(ProgramWorld):
         if verdict is Commit.SILENCED:
             process.order(Verdict())
             process.kill_after_commit()
+            self._committing = context.name
         elif self.recorder is not None:
             self.recorder.undone(self.now_us, context.name, context.record, verdict.value)
         self.kill(context.name, verdict.value)
+        self._committing = ""
         if verdict is Commit.CRASHED:
             self.revive(context.name, verdict.value)
 
@@ -339,7 +344,7 @@ class ProcessWorld(ProgramWorld):
         if process is None:
             super()._end(context)
             return
-        if not process.is_dying:
+        if context.name != self._committing:
             process.kill()  # by SIGKILL
         context.scope.cancel()
         left = list(process.under_way)

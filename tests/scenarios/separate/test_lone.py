@@ -21,6 +21,7 @@ from scenarios.separate.report import (
     Begin,
     Delivery,
     Done,
+    Report,
     Said,
     State,
     Tell,
@@ -247,6 +248,42 @@ def test_a_failed_commit_undoes_its_turn_and_the_same_boot_begins_again(
 
     play(tmp_path, Scripted(start, message=message), act)
     assert starts == [None, None]
+
+
+def test_a_store_that_can_t_be_written_at_a_start_ends_the_replication(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(store: DurableStore) -> None:
+        raise StoreFailedError(store.path, "the disk is full")
+
+    async def act(_line: Line) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(DurableStore, "commit", fail)
+    words = "relay can't write its store at its start: the disk is full"
+    with pytest.raises(SimulationError, match=words):
+        play(tmp_path, Scripted(nothing), act)
+
+
+def test_frames_that_belong_together_have_no_others_between_them(tmp_path: Path) -> None:
+    large = "x" * (3 << 20)
+
+    def start(context: Context) -> None:
+        context.log("large", text=large)
+
+    async def act(line: Line) -> None:
+        line.order(Tell())
+        told = [await line.report() for _ in range(2)]
+        assert [type(one) for one in told] == [Report, State]
+
+    class Slow(Line):
+        async def send(self, frame: bytes) -> None:
+            await trio.sleep(0.002)
+            await super().send(frame)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{__name__}.Line", Slow)
+        play(tmp_path, Scripted(start), act)
 
 
 def test_a_turn_that_asks_commits_or_is_taken_back_as_it_is_told(tmp_path: Path) -> None:
