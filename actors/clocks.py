@@ -43,7 +43,8 @@ class ClockedWorld(Simulator):
 
     def shift_clock(self, name: str, fault: str, by_us: int) -> bool:
         """Let an actor's wall clock jump, ahead or back. False if nobody can set its clock."""
-        clock, now_us = self._meddle(name), self.now_us
+        now_us = self.now_us
+        clock = self._meddle(name, now_us)
         before_us = clock.wall_us(now_us)
         clock.shift(by_us)
         self.tell(name, fault, f"clock {Offset(by_us)}", now_us)
@@ -52,7 +53,8 @@ class ClockedWorld(Simulator):
 
     def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
         """Let an actor's clocks go at a rate in millionths. False if nobody can set its clock."""
-        clock, now_us = self._meddle(name), self.now_us
+        now_us = self.now_us
+        clock = self._meddle(name, now_us)
         old_ppm = clock.rate_ppm
         clock.set_rate(now_us, fault, rate_ppm)
         self.tell(name, fault, f"rate {rate_ppm / RIGHT_PPM:.10g}", now_us)
@@ -67,11 +69,11 @@ class ClockedWorld(Simulator):
         """Return what is due to an actor; it comes in order again when all of it was taken."""
         raise NotImplementedError
 
-    def _meddle(self, name: str) -> WrongClock:
+    def _meddle(self, name: str, now_us: int) -> WrongClock:
         """Return the clock of an actor as one that may be wrong."""
         context = self.contexts[name]
         if context.clock is None:
-            context.clock = WrongClock(self.now_us, context.booted_us, self.epoch_us)
+            context.clock = WrongClock(now_us, context.booted_us, self.epoch_us)
             since_us = self.stopped_since_us(name)
             if since_us is not None:
                 context.clock.stop(since_us)

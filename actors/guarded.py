@@ -51,7 +51,9 @@ class GuardedContext(ClockedContext):
 
     def set_timer(self, timer: str, delay_us: int) -> None:
         """Wake this actor after `delay_us` of its own time."""
-        super().set_timer(timer, self.lasts_us(delay_us))
+        if self.clock is not None:
+            delay_us = self.clock.lasts_us(delay_us)
+        super().set_timer(timer, delay_us)
 
     def log(self, event: str, **fields: Any) -> None:
         """Keep that something happened."""
@@ -125,8 +127,9 @@ class GuardedSimulator(ClockedWorld):
         self._outbox.clear()
 
     def _wait_for(self, question: Envelope[Any]) -> None:
-        asker = self.contexts[question.source]
-        self.questions[question.id] = asker.lasts_us(self.questions[question.id])
+        clock = self.contexts[question.source].clock
+        if clock is not None:
+            self.questions[question.id] = clock.lasts_us(self.questions[question.id])
         super()._wait_for(question)
 
     def _speak(self) -> None:

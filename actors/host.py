@@ -22,6 +22,8 @@ from actors.mailbox import Mailbox
 from actors.simulator import Due, Simulator
 from actors.stores.memory import MemoryStore, Undo, roll_back
 from transports.envelope import SERIAL_BITS, Envelope
+from transports.local import TcpTransport, Transport
+from transports.wiring import Wiring
 
 WHOSE, WHAT, AGAIN = 2, 3, 5  # of what is due
 START = "its start"  # the turn that begins a boot, in words
@@ -37,6 +39,15 @@ class HostedWorld(ClockedWorld):
     mailbox_limit: int  # messages
     separate = False  # whether a new boot is a new process, which can't know what the last one drew
     _changed: trio.Event  # wakes the timekeeper: something is due earlier than it waits for
+    _transport: Transport
+    _speed: float  # seconds of the world in one of its clock
+
+    def interpose(self, wiring: Wiring) -> bool:
+        """Let byte faults act on the sockets between actors; False if there are none."""
+        if not isinstance(self._transport, TcpTransport):
+            return False
+        self._transport.interpose(wiring, self._speed)
+        return True
 
     def schedule(self, due: Due) -> None:
         """Let something come when it is due."""

@@ -18,12 +18,15 @@ from actors.errors import ActorFailedError, SimulationError
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
 from transports.envelope import Envelope
-from transports.local import Transport, Wire
+from transports.local import TcpTransport, Transport, Wire
 from transports.wire import WireCodec
 
 QUEUE_LIMIT = 256  # messages that wait to be written to one wire, as many as a mailbox holds
 JOIN_LIMIT_S = 10.0  # real time; on one machine a greeting takes milliseconds
-EAGER_LIMIT = 200  # pairs: two sockets each must stay well below the usual 1,024 of a process
+DISCONNECTED = "disconnected"  # what loses a message to whom there is no connection
+# Pairs, one with a detour counted as three: two sockets each must stay well below the usual 1,024
+# of a process.
+EAGER_LIMIT = 200
 
 Arrive = Callable[[str, Envelope[Any]], Awaitable[None]]
 Lose = Callable[[Envelope[Any], str], None]
@@ -32,15 +35,19 @@ Lose = Callable[[Envelope[Any], str], None]
 class _End:
     """One actor's end of the wire to another: what it has still to write."""
 
-    __slots__ = ("broken", "queue", "reader", "up", "waiting", "wire", "writing")
+    __slots__ = (
+        "broken", "driver", "queue", "reader", "sent", "up", "waiting", "wire", "writing",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.queue: deque[tuple[Envelope[Any], bytes]] = deque()
         self.waiting = trio.lowlevel.ParkingLot()
         self.up = trio.Event()  # set by the first greeting
+        self.sent: deque[Envelope[Any]] | None = None  # under way, where a fault may lose them
         self.broken = False
         self.writing = False
         self.reader: trio.CancelScope | None = None
+        self.driver: trio.CancelScope | None = None  # of the connection that counts, the last
         self.wire: Wire | None = None
 
 
@@ -62,7 +69,8 @@ class Network:
         """
         await self._transport.open(nursery, names, self._drive)
         pairs = list(combinations(names, 2))
-        if not self._transport.eager or len(pairs) > EAGER_LIMIT:
+        detours = sum(self._is_faulty(*pair) for pair in pairs)
+        if not self._transport.eager or len(pairs) + 2 * detours > EAGER_LIMIT:
             return
         ends = [end for pair in pairs for end in self._join(*pair)]
         with trio.move_on_after(JOIN_LIMIT_S):
@@ -78,8 +86,14 @@ class Network:
     def _join(self, one: str, other: str) -> tuple[_End, _End]:
         near = self._ends[one, other] = _End()
         far = self._ends[other, one] = _End()
+        if self._is_faulty(one, other):
+            near.sent, far.sent = deque(), deque()
         self._transport.join(one, other)
         return near, far
+
+    def _is_faulty(self, one: str, other: str) -> bool:
+        """Whether two actors are joined by a detour, which takes three sockets more."""
+        return isinstance(self._transport, TcpTransport) and self._transport.is_faulty(one, other)
 
     def send(self, envelope: Envelope[Any], now_us: int) -> bool:
         """Queue a message for its wire; lost if the wire is broken or its queue is full.
@@ -96,13 +110,15 @@ class Network:
         if end is None:
             end, _ = self._join(envelope.source, envelope.target)
         if end.broken:
-            self._lose(envelope, "disconnected")
+            self._lose(envelope, DISCONNECTED)
         elif len(end.queue) >= QUEUE_LIMIT:
             self._lose(envelope, "queue full")
         else:
             if end.queue or end.writing or end.wire is None or not end.wire.send_nowait(frame):
                 end.queue.append((envelope, frame))
                 end.waiting.unpark()
+            elif end.sent is not None:
+                end.sent.append(envelope)
             return True
         return False
 
@@ -122,25 +138,52 @@ class Network:
         """Write and read one end of a wire until it breaks; BrokenLinkError or FrameError then.
 
         What it did not write is lost with it. At the end of a replication nothing is lost: it was
-        still under way.
+        still under way. A new wire between the same two ends the one before, whose break this end
+        may not have noticed yet.
         """
         end = self._ends.setdefault((me, peer), _End())  # a peer may have joined by itself
-        end.broken, end.wire = False, wire
-        end.up.set()
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, end, wire)
-                with trio.CancelScope() as end.reader:
-                    if not self._stopped:
-                        await self._read(me, peer, wire)
-                await trio.sleep_forever()  # it reads no more: what is queued is still written
-        except* (BrokenLinkError, FrameError) as errors:
-            reason = errors.exceptions[0]
-        end.broken, end.reader, end.wire = True, None, None
-        queue, end.queue = end.queue, deque()
-        for envelope, _ in queue:
-            self._lose(envelope, "disconnected")
+        reason: Exception = BrokenLinkError("it has connected anew")
+        former = end.driver
+        with trio.CancelScope() as driver:
+            end.broken, end.wire, end.driver = False, wire, driver
+            end.up.set()
+            if former is not None:
+                former.cancel()
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, end, wire)
+                    with trio.CancelScope() as end.reader:
+                        if not self._stopped:
+                            await self._read(me, peer, wire)
+                    await trio.sleep_forever()  # it reads no more: what is queued is still written
+            except* (BrokenLinkError, FrameError) as errors:
+                reason = errors.exceptions[0]
+        if end.driver is driver:
+            end.broken, end.reader, end.wire, end.driver = True, None, None, None
+            queue, end.queue = end.queue, deque()
+            for envelope, _ in queue:
+                self._lose(envelope, DISCONNECTED)
+            other = self._ends.get((peer, me))
+            if other is not None and other.broken:
+                self._lose_sent(me, peer)
+                self._lose_sent(peer, me)
         raise reason
+
+    def _lose_sent(self, source: str, target: str, up_to: int | None = None) -> None:
+        """Record what was under way as lost: all, or what was sent before the message `up_to`.
+
+        That one has arrived. If it is not known, its number has changed on the way.
+        """
+        sent = self._ends[source, target].sent
+        if not sent or (up_to is not None and all(one.id != up_to for one in sent)):
+            return
+        assert isinstance(self._transport, TcpTransport), "no other one has faults"
+        fault = self._transport.culprit(source, target) or DISCONNECTED
+        while sent:
+            envelope = sent.popleft()
+            if envelope.id == up_to:
+                return
+            self._lose(envelope, fault)
 
     async def _write(self, end: _End, wire: Wire) -> None:
         try:
@@ -148,7 +191,10 @@ class Network:
                 while not end.queue:
                     await end.waiting.park()
                 end.writing = True
-                await wire.send(end.queue.popleft()[1])
+                envelope, frame = end.queue.popleft()
+                if end.sent is not None:
+                    end.sent.append(envelope)
+                await wire.send(frame)
                 end.writing = False
         finally:
             end.writing = False
@@ -159,4 +205,7 @@ class Network:
             envelope = self._codec.decode(await wire.receive(), peer)
             if envelope.target != me:
                 raise FrameError(f"a message to {envelope.target}, but this is {me}")
+            sender = self._ends.get((peer, me))
+            if sender is not None and sender.sent:
+                self._lose_sent(peer, me, envelope.id)
             await self._arrive(me, envelope)

@@ -41,6 +41,7 @@ from transports.codec import one_of, plain
 from transports.envelope import Envelope
 from transports.memory import Link
 from transports.units import parse_offset
+from transports.wiring import Wiring
 
 UNKNOWN = 1 << 60  # ids from here on are those of messages that a log does not have
 
@@ -197,6 +198,10 @@ class Replayer(HostedWorld):
         """Join nobody: what is sent is kept, to be compared."""
         for context in self.contexts.values():
             context.links = dict.fromkeys(self.contexts, context.keep)
+
+    def interpose(self, wiring: Wiring) -> bool:
+        """Do nothing: what connections lost is in the records."""
+        return True
 
     def add_commit_hook(self, hook: Callable[[str, bool], Commit | None]) -> None:
         """Do nothing: which turns did not commit is in the records."""

@@ -88,6 +88,7 @@ _TARGETS = {(rule.source, rule.cause): rule.target for rule in TRANSITIONS}
 SESSIONS_LIMIT = 100  # the account's bound on a sync; more would make every sync heavy
 OFFER_LIMIT = 100  # a relay is one worker: more commands than these only age in its memory
 SWEEP_LIMIT = 100  # rows a sweep changes in one turn, so that a turn stays short
+SWEEP_PAUSE_US = 1_000_000  # after a start: one that can't be committed is not tried without end
 LIST_LIMIT = 50  # the account's bound on a listing
 KEY_CHARS = (8, 128)  # the account's bounds on an idempotency key
 DEFAULT_POLL_US = 20_000_000  # the account's poll interval, until a relay says its own
@@ -159,7 +160,8 @@ class Server:
         self.waiting: dict[str, tuple[int, list[Envelope[Any]]]] = {}  # until when, and who
         self.sweep_at_us: int | None = None
         self.share_given(context.stamp_us)
-        self.arm_sweep(context)
+        if self.runs.count("due"):
+            self.arm_sweep(context, context.stamp_us + SWEEP_PAUSE_US, context.stamp_us)
 
     def share_given(self, now_us: int) -> None:
         """Be as if each relay had synced once: a scenario begins in a world that runs already."""
@@ -467,14 +469,8 @@ class Server:
 
     # The sweep
 
-    def arm_sweep(self, context: Context, due_us: int | None = None, now_us: int = 0) -> None:
-        """See to it that the sweep comes by `due_us`, or when the first row is due."""
-        if due_us is None:
-            first = self.runs.scan("due", limit=1)
-            self.sweep_at_us = None
-            if not first:
-                return
-            due_us, now_us = first[0].due_us, context.stamp_us
+    def arm_sweep(self, context: Context, due_us: int, now_us: int) -> None:
+        """See to it that the sweep comes by `due_us`."""
         if self.sweep_at_us is None or due_us < self.sweep_at_us:
             self.sweep_at_us = due_us
             context.set_timer("sweep", max(0, due_us - now_us))
@@ -490,7 +486,9 @@ class Server:
                     self.tickets.put((run.agent, run.key), _replace(ticket, final=run.status))
             else:
                 self.close(context, run, "deadline")
-        self.arm_sweep(context)
+        self.sweep_at_us = None
+        for first in self.runs.scan("due", limit=1):
+            self.arm_sweep(context, first.due_us, context.stamp_us)
 
 
 _ERRORS = {

@@ -7,6 +7,7 @@ records last.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -33,9 +34,12 @@ EXPLAINS = (
     "speed",
     "format",
 )
-SCENARIO = "resolved"
 
 Pairs = tuple[list[tuple[Entry, Entry]], list[Entry], list[Entry]]  # and what is over of each side
+_ID = re.compile(
+    rb"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[a-z]+_[0-9a-f]{32}\b"
+)
+
 Difference = tuple[str, Any, Any]  # a field's path, and its value on either side
 
 
@@ -101,9 +105,12 @@ def _paired(
     return pairs, alone, [entry for others in waiting.values() for entry in others]
 
 
-def compare(left: Section, right: Section) -> Comparison:
-    """Compare two sections."""
-    return Comparison(header=list(headers(left.header, right.header)), parting=parting(left, right))
+def compare(left: Section, right: Section, *, ignore_ids: bool = False) -> Comparison:
+    """Compare two sections; with `ignore_ids` ids count by where they first appear."""
+    return Comparison(
+        header=list(headers(left.header, right.header)),
+        parting=parting(left, right, ignore_ids=ignore_ids),
+    )
 
 
 def headers(left: HeaderRecord, right: HeaderRecord) -> Iterator[Difference]:
@@ -115,28 +122,51 @@ def headers(left: HeaderRecord, right: HeaderRecord) -> Iterator[Difference]:
     yield from differences(left.resolved, right.resolved)
 
 
-def parting(left: Section, right: Section) -> Parting | None:
-    """Return where the records of two sections part, None if they are equal to the end."""
-    ours, theirs = left.records, right.records
-    equal = next(
-        (
-            index
-            for index, (one, other) in enumerate(zip(ours, theirs, strict=False))
-            if one != other
-        ),
-        min(len(ours), len(theirs)),
-    )
+def parting(left: Section, right: Section, *, ignore_ids: bool = False) -> Parting | None:
+    """Return where the records of two sections part, None if they are equal to the end.
+
+    Ids depend on seed and cell, so those of two cells differ from the first message on. With
+    `ignore_ids` two ids are the same if they first appear at the same place.
+    """
+    equal, fields = 0, list[Difference]()
+    pairs = zip(_compared(left, ignore_ids), _compared(right, ignore_ids), strict=False)
+    for one, theirs in pairs:
+        if one != theirs:
+            fields = list(differences(_plain(one), _plain(theirs)))
+            break
+        equal += 1
     mine = _at(left, equal)
     other = _at(right, equal)
-    if mine == other:
+    if ignore_ids and isinstance(mine, EndRecord) and isinstance(other, EndRecord):
+        mine = msgspec.structs.replace(mine, digest=other.digest)  # which is of the ids too
+    if not fields and mine == other:
         return None
+    if isinstance(mine, EndRecord) and isinstance(other, EndRecord):
+        fields = list(differences(_plain(mine), _plain(other)))
     return Parting(
         equal=equal,
-        before=ours[max(equal - BEFORE, 0) : equal],
+        before=left.records[max(equal - BEFORE, 0) : equal],
         left=Side(mine, _causes(left, mine)),
         right=Side(other, _causes(right, other)),
-        fields=list(_of_records(mine, other)),
+        fields=fields,
     )
+
+
+def _compared(section: Section, ignore_ids: bool) -> Iterator[Record | bytes]:
+    """Yield what is compared of each record: itself, or its line with its ids numbered."""
+    if not ignore_ids:
+        yield from section.records
+        return
+    names: dict[bytes, bytes] = {}
+    for record in section.records:
+        line = msgspec.json.encode(record)
+        yield _ID.sub(lambda found: names.setdefault(found[0], b"id %d" % (len(names) + 1)), line)
+
+
+def _plain(record: Record | EndRecord | bytes) -> Any:
+    if isinstance(record, bytes):
+        return msgspec.json.decode(record)
+    return msgspec.to_builtins(record)
 
 
 def _at(section: Section, index: int) -> Record | EndRecord | None:
@@ -148,13 +178,6 @@ def _causes(section: Section, record: Record | EndRecord | None) -> list[Record]
     if not isinstance(record, Record):
         return []
     return Causes(section.records).chain(record.n)[:-1]
-
-
-def _of_records(
-    left: Record | EndRecord | None, right: Record | EndRecord | None
-) -> Iterator[Difference]:
-    if left is not None and right is not None and type(left) is type(right):
-        yield from differences(msgspec.to_builtins(left), msgspec.to_builtins(right))
 
 
 def differences(left: Any, right: Any, path: str = "") -> Iterator[Difference]:

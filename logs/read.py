@@ -96,7 +96,8 @@ def read_sections(path: Path) -> Iterator[Section]:
 
     An empty file has none.
     """
-    return (raw.section() for raw in raw_sections(path))
+    with path.open("rb") as file:
+        yield from sections_of(file, str(path))
 
 
 def sections_of(file: BinaryIO, path: str) -> Iterator[Section]:

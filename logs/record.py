@@ -75,8 +75,9 @@ class SendRecord(Record, frozen=True, gc=False, tag="send"):
 class FaultRecord(Record, frozen=True, gc=False, tag="fault"):
     """A fault does something to an actor.
 
-    `act` is kill, start, suspend, pause, resume, unwritable, writable, or what a clock does:
-    "clock -1h" when its wall clock jumps, "rate 1.01" when both go at another rate.
+    `act` is kill, start, suspend, pause, resume, unwritable, writable, or disconnect: then it is
+    the one that dials again. Or what a clock does: "clock -1h" when its wall clock jumps,
+    "rate 1.01" when both go at another rate.
     """
 
     fault: str

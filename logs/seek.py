@@ -7,7 +7,6 @@ followed line by line, as `tail -F` does: also when another takes its name.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
@@ -16,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from logs.read import LogError, RawSection, raw_sections
+from logs.read import LogError, RawSection, sections_of
 from logs.record import KINDS
 
 HEADER = b'{"kind":"header"'
@@ -26,11 +25,12 @@ FOLLOW_S = 0.2  # how often a file that is followed is looked at: quick for peop
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Where a section stands in its file, and which replication's it is.
 
-    `line` counts from 1. Of what the header says only this is kept, so that a file of a million
-    sections can be looked over.
+    `path` is what the file is called, and `file` where it can be read. `line` counts from 1. Of
+    what the header says only this is kept, so that a file of a million sections can be looked over.
     """
 
     path: str
+    file: str
     line: int
     offset_bytes: int
     scenario: str
@@ -59,11 +59,12 @@ _HEAD = msgspec.json.Decoder(_Head)
 _LINE: msgspec.json.Decoder[Any] = msgspec.json.Decoder(reduce(or_, KINDS.values()))
 
 
-def entries_of(path: Path) -> list[Entry]:
+def entries_of(path: Path, called: str = "") -> list[Entry]:
     """Look a file over: where each of its sections begins. LogError, or OSError with its name.
 
-    An empty file has none.
+    An empty file has none. In errors it is `called` so, if it is a copy of another.
     """
+    shown = called or str(path)
     found: list[Entry] = []
     offset_bytes = 0
     with path.open("rb") as file:
@@ -72,7 +73,8 @@ def entries_of(path: Path) -> list[Entry]:
                 head = _head(line)
                 found.append(
                     Entry(
-                        path=str(path),
+                        path=shown,
+                        file=str(path),
                         line=number,
                         offset_bytes=offset_bytes,
                         scenario=head.scenario,
@@ -81,7 +83,8 @@ def entries_of(path: Path) -> list[Entry]:
                     )
                 )
             elif number == 1:
-                next(raw_sections(path))  # which says why this is no log
+                file.seek(0)
+                next(sections_of(file, shown))  # which says why this is no log
             offset_bytes += len(line)
     return found
 
@@ -95,8 +98,7 @@ def _head(line: bytes) -> _Head:
 
 def raw_section(entry: Entry) -> RawSection:
     """Read the section of an entry, whose file must still be there; nothing is decoded."""
-    path = Path(entry.path)
-    with path.open("rb") as file:
+    with Path(entry.file).open("rb") as file:
         file.seek(entry.offset_bytes)
         lines = [file.readline()]
         for line in file:
@@ -120,7 +122,7 @@ def decoded(line: bytes, place: str) -> Any:
         raise LogError(place, f"this {kind} record can't be read: {error}") from None
 
 
-def follow(path: Path, wait: Callable[[float], None] = time.sleep) -> Iterator[bytes]:
+def follow(path: Path, wait: Callable[[float], None]) -> Iterator[bytes]:
     """Yield a file's whole lines, and for ever those that are added; OSError with its name.
 
     It begins anew where the file was replaced by another, or is shorter than it was. `wait` is

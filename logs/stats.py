@@ -143,7 +143,8 @@ class Tally:
         self._truncated += section.end is None
         self._records += len(records)
         self._size_bytes += size_bytes
-        self._span_us += records[-1].t - records[0].t if records else 0
+        times = [record.t for record in records]  # over sockets not quite in their order
+        self._span_us += max(times, default=0) - min(times, default=0)
         self._runs.begin()
         begun: dict[int, int] = {}  # when each turn was, by its number
         sent: dict[tuple[str, int], int] = {}  # when each message left, where that was recorded

@@ -64,10 +64,12 @@ def summaries(records: Sequence[Record]) -> list[Summary]:
     for record in records:
         for run in runs.of(record):
             found[run].records += 1
+            if isinstance(record, MessageRecord):
+                _read(found[run], record)
         if isinstance(record, EventRecord):
-            summary = found.get(record.fields.get("run", ""))
-            if summary is not None:
-                _summarise(summary, record)
+            named = record.fields.get("run")
+            if isinstance(named, str) and named in found:
+                _summarise(found[named], record)
     return list(found.values())
 
 
@@ -79,6 +81,14 @@ def _summarise(summary: Summary, record: EventRecord) -> None:
         summary.status, summary.started_us = "running", record.t
     elif record.event == "run.terminal":
         summary.status, summary.ended_us = str(record.fields.get("status", "ended")), record.t
+
+
+def _read(summary: Summary, record: MessageRecord) -> None:
+    """Take what an agent read of a run whose server says nothing in the log."""
+    body = record.envelope.body
+    if summary.queued_us is None and summary.ended_us is None and type_of(body) == "GraphRun":
+        summary.agent = record.envelope.target
+        summary.status = str(body.get("status"))
 
 
 def story(records: Sequence[Record], run: str) -> list[Line]:
@@ -105,7 +115,7 @@ class _Teller:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self._attempts: dict[tuple[str, Any], int] = {}
+        self._attempts: dict[tuple[str, str], int] = {}
         self._posts: dict[str, int] = {}
         self._read: dict[str, str] = {}  # what each agent read last
         self._polls: dict[str, int] = {}  # how often it has read that again
@@ -182,7 +192,7 @@ class _Teller:
         if name in _SILENT or not isinstance(body, dict):
             return ""
         if name == "RunGraphSession":
-            key = source, body.get("idempotency_key")
+            key = source, str(body.get("idempotency_key"))
             attempt = self._attempts[key] = self._attempts.get(key, 0) + 1
             return f"{source} asked for it (attempt {attempt})"
         if name == "Complete":

@@ -23,12 +23,15 @@ from scenarios.problems import listed
 from scenarios.spec import Cast, LinkTable, Scenario
 from scenarios.stand_in import NEEDS_TCP
 from transports.codec import Codec
+from transports.faults.byte_fault import ByteWorking
 from transports.faults.fault import Fault, LinkFault, LinkWorking, Working, World
 from transports.memory import Link
 from transports.units import Duration, parse_duration
+from transports.wiring import Wiring
 
 if TYPE_CHECKING:
     from scenarios.judging import Judging
+    from transports.lines import Host, Lines
 
 WAITS_SHOWN = 5  # of what a replication waits for; a hundred agents would fill the screen
 
@@ -74,6 +77,7 @@ class CellRun:
             self.simulator.add(one.name, make_actor(one, places[one.name], folder), heard)
         self.faults = [_at_work(fault) for fault in scenario.faults]
         self._codec = Codec(self._messages()) if coded else None
+        self._wiring, self._lines = self._wire()
         self.simulator.connect(self._link)
         agents = tuple(one.name for one in scenario.cast if one.kind == "agent")
         self.metrics: dict[str, Metric] = {
@@ -97,6 +101,27 @@ class CellRun:
         kinds = {kind for context in contexts for kind in context.actor.handlers}
         return [kind for kind in kinds if issubclass(kind, Message)]
 
+    def _wire(self) -> tuple[Wiring | None, Lines | None]:
+        """Return the connections that byte faults act on, and their model where it is no sockets.
+
+        Both are None if the scenario has no such fault.
+        """
+        faults = [fault for fault in self.faults if isinstance(fault, ByteWorking)]
+        if not faults:
+            return None, None
+        # These need trio, which few runs of the simulator do.
+        from actors.host import HostedWorld  # noqa: PLC0415  see above
+        from transports.lines import Lines  # noqa: PLC0415  likewise
+        from transports.local import RANKS  # noqa: PLC0415  likewise
+        from transports.wire import WireCodec  # noqa: PLC0415  likewise
+
+        simulator = cast("Host", self.simulator)
+        wiring = Wiring(simulator, faults)
+        if isinstance(self.simulator, HostedWorld) and self.simulator.interpose(wiring):
+            return wiring, None
+        ranks = {one.name: RANKS[one.kind] for one in self.scenario.cast}
+        return wiring, Lines(simulator, wiring, WireCodec(self._messages()), ranks)
+
     def _link(self, source: str, target: str) -> Link | None:
         """Return the imperfect way between two actors, None if the scenario says nothing of it."""
         latency = next(
@@ -107,13 +132,15 @@ class CellRun:
             for judge, fault in zip(self.faults, self.scenario.faults, strict=True)
             if isinstance(judge, LinkWorking) and fault.acts_on(source, target)
         ]
-        if latency is None and not judges and self._codec is None:
+        carrier = None if self._lines is None else self._lines.carrier(source, target)
+        if latency is None and not judges and self._codec is None and carrier is None:
             return None
-        return self.simulator.new_link(
+        way = self.simulator.new_link(
             latency_us=None if latency is None else self._latency(latency, source, target),
             judges=judges,
             codec=self._codec,
         )
+        return way if carrier is None else way.over(carrier)
 
     def _latency(self, link: LinkTable, source: str, target: str) -> Callable[[], int]:
         """Return what draws this way's latency, from a stream of its own."""
@@ -145,6 +172,10 @@ class CellRun:
         return Judging(self, checks) if checks else None
 
     def _start_faults(self) -> None:
+        if self._wiring is not None:
+            self._wiring.reset()
+        if self._lines is not None:
+            self._lines.reset()
         for fault in self.faults:
             fault.start(self.simulator.stream(f"fault/{fault.name}"))
 

@@ -21,6 +21,7 @@ Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 4 diverged, 
 COMMANDS = {
     "run": "Run scenario files, folders of them, or shipped ones: FILE, DIR, @NAME.",
     "check": "Check a scenario file; --plan shows what it would do.",
+    "report": "Write one HTML file about a run, for people without pullcord.",
     "new": "Write a starter scenario or actor.",
     "proxy": "Break TCP connections: a fault proxy in front of any service.",
     "explore": "Try random fault plans until a check does not hold.",
@@ -31,12 +32,12 @@ COMMANDS = {
 }
 # Those of `pullcord log`, likewise.
 LOG_COMMANDS = {
-    "show": "Show a log's records, one a line; --where chooses, --causes follows one back.",
-    "diff": "Find where two logs part, and what led to it.",
-    "stats": "Count what a log has, and how long its messages took.",
-    "story": "Tell one run's story across the actors: RUN LOG; of a LOG alone, list its runs.",
-    "check": "Judge the invariants again on a log.",
-    "export": "Write a log for Perfetto, OpenTelemetry, lnav, or as CSV.",
+    f"{__package__}.log_commands:show": "Show records, one a line; --causes follows one back.",
+    f"{__package__}.log_commands:diff": "Find where two logs part, and what led to it.",
+    f"{__package__}.log_commands:stats": "Count what a log has, and how long its messages took.",
+    f"{__package__}.log_commands:story": "Tell one run's story: RUN LOG; of a LOG alone, its runs.",
+    f"{__package__}.log_commands:check": "Judge again on a log what must hold.",
+    f"{__package__}.log_commands:export": "Write a log for Perfetto, OpenTelemetry or lnav.",
 }
 
 
@@ -66,14 +67,14 @@ def application() -> App:
 
 
 def _group(name: str, text: str, order: int, commands: Mapping[str, str]) -> App:
-    """Return a command that has commands of its own, from a module named after it."""
+    """Return a command that has commands of its own, each named as the function it calls."""
     from cyclopts import App
 
     group = App(name=name, help=text, version_flags=[], help_format="plaintext", sort_key=order)
     group["--help"].group = "Options"
-    for place, (one, words) in enumerate(commands.items()):
-        module = f"{__package__}.{name}_commands:{one}"
-        group.command(module, name=one, help=words, sort_key=place)
+    for place, (function, words) in enumerate(commands.items()):
+        one = function.rpartition(":")[2]
+        group.command(function, name=one, help=words, sort_key=place)
     return group
 
 
@@ -105,7 +106,9 @@ def _call() -> int:
         result = application()(sys.argv[1:], print_error=False)
     except CycloptsError as error:
         known = [word for word in sys.argv[1:2] if word in COMMANDS]
-        known += [word for word in sys.argv[2:3] if known == ["log"] and word in LOG_COMMANDS]
+        if known == ["log"]:
+            commands = {function.rpartition(":")[2] for function in LOG_COMMANDS}
+            known += [word for word in sys.argv[2:3] if word in commands]
         say(f"pullcord: {error}\nhelp: {' '.join(['pullcord', *known])} --help")
         return 2
     return result if isinstance(result, int) else 0

@@ -44,6 +44,11 @@ def run(
         refuse_with_resume([*(["a scenario"] if targets else []), *flags.fixed_by_a_run()])
     results = execute(targets or [], options_of(targets, flags), flags)
     code = show(results, flags.format, verbose=flags.verbose, quiet=flags.quiet)
+    if flags.report and results.interrupted is None and results.folder is not None:
+        from scenarios.report.command import write_report
+
+        stream = sys.stdout if flags.format == "text" else sys.stderr
+        stream.write(f"report in {write_report(results.folder, None, None)}\n")
     return 0 if code == 3 and flags.inconclusive == "warn" else code
 
 
@@ -81,11 +86,17 @@ def show(results: Results, format: Format, *, verbose: bool, quiet: bool) -> int
 
         sys.stdout.write(FORMATS[format](results))
     else:
-        text(verbose=verbose, quiet=quiet).show(results)
+        out = printer(verbose=verbose, quiet=quiet)
+        out.show(results)
+        if verbose:
+            from scenarios.report.bars import levels
+            from scenarios.report.command import show_bars
+
+            show_bars(results, out, levels(sys.stdout.encoding))
     return int(results.exit)
 
 
-def text(*, verbose: bool = False, quiet: bool = False) -> Text:
+def printer(*, verbose: bool = False, quiet: bool = False) -> Text:
     """Return what prints for people on stdout."""
     from scenarios.render import Text
     from scenarios.terminal import colored, width_columns
@@ -97,6 +108,39 @@ def text(*, verbose: bool = False, quiet: bool = False) -> Text:
         verbose=verbose,
         quiet=quiet,
     )
+
+
+def report(
+    results: Annotated[Path, flag("A results folder, or the results.json in it.")],
+    /,
+    *,
+    out: Annotated[
+        Path | None, flag("The file to write; by default report.html in the folder.")
+    ] = None,
+    svg: Annotated[Path | None, flag("A folder that gets each plot as an SVG file.")] = None,
+    text: Annotated[
+        bool, switch("Print the results with each metric's distribution instead.")
+    ] = False,
+    color: Annotated[
+        Color, flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")
+    ] = "auto",
+) -> int:
+    """Write one HTML file about a run, for people without pullcord; print where it is."""
+    from scenarios.report.command import show_text, write_report
+    from scenarios.terminal import set_color
+
+    set_color(color)
+    if text:
+        from scenarios.problems import Problem, ScenarioError
+        from scenarios.report.bars import levels
+
+        if out is not None or svg is not None:
+            message = "prints on the terminal, so --out and --svg can't be given"
+            raise ScenarioError([Problem(path="--text", message=message)])
+        show_text(results, printer(), levels(sys.stdout.encoding))
+        return 0
+    sys.stdout.write(f"{write_report(results, out, svg)}\n")
+    return 0
 
 
 def check(
@@ -126,7 +170,7 @@ def _check(one: Plan, options: Options, plan: bool) -> Exit:
 
     chosen = chosen_cells(one, options)
     size = sum(one.scenarios[index].run.replications for index in chosen)
-    out = text()
+    out = printer()
     out.line(
         f"{one.path}: {one.name} is valid: {plural(len(chosen), 'cell')}, "
         f"{plural(size, 'replication')}, {plural(len(one.expects), 'expectation')}"
@@ -170,7 +214,7 @@ def explore(
 
     set_color(color)
     limits = explore_limits(targets, budget, plans, seed, jobs)
-    return explore_all(targets, limits, out or default_base() / "explored", text())
+    return explore_all(targets, limits, out or default_base() / "explored", printer())
 
 
 def replay(

@@ -97,6 +97,9 @@ class RunFlags(CellFlags):
     verbose: Annotated[
         bool, switch("Print every expectation with its reason.", "--verbose", "-v")
     ] = False
+    report: Annotated[
+        bool, switch("Write report.html into the results folder, for people without pullcord.")
+    ] = False
     no_progress: Annotated[bool, switch("Don't tell on stderr how far the run is.")] = False
 
     def fixed_by_a_run(self) -> list[str]:

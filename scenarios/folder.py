@@ -129,17 +129,8 @@ class Folder:
 
     @staticmethod
     def _read(file: Path, journal: int) -> tuple[Head, list[Entry]]:
-        data = file.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        lines = whole.splitlines()
-        try:
-            head = msgspec.json.decode(lines[0], type=Head)
-            entries = [msgspec.json.decode(line, type=Entry) for line in lines[1:]]
-        except (IndexError, msgspec.MsgspecError):
-            raise FolderError(
-                f"{file} is damaged, or no journal of this pullcord", "run the scenario anew"
-            ) from None
-        os.truncate(journal, len(whole))
+        head, entries, size_bytes = read_journal(file)
+        os.truncate(journal, size_bytes)
         return head, entries
 
     def write_line(self, line: Head | Entry) -> None:
@@ -173,6 +164,24 @@ class Folder:
     def close(self) -> None:
         """Close the journal."""
         os.close(self._journal)
+
+
+def read_journal(file: Path) -> tuple[Head, list[Entry], int]:
+    """Return a journal's lines and its size in bytes, both without a torn last line.
+
+    FolderError if it is none; OSError if it can't be read.
+    """
+    data = file.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    lines = whole.splitlines()
+    try:
+        head = msgspec.json.decode(lines[0], type=Head)
+        entries = [msgspec.json.decode(line, type=Entry) for line in lines[1:]]
+    except (IndexError, msgspec.MsgspecError):
+        raise FolderError(
+            f"{file} is damaged, or no journal of this pullcord", "run the scenario anew"
+        ) from None
+    return head, entries, len(whole)
 
 
 def resuming(path: Path) -> str:

@@ -84,11 +84,16 @@ class Judged(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdicts on a log, and what could not be read of it."""
+    """The verdicts on a log, and what could not be read of it.
+
+    `again` is the command that judges all of the first section, "" where there is none: over
+    sockets a run is never the same again.
+    """
 
     sections: int
     checks: list[Judged]
     missing: list[str]
+    again: str = ""
 
     @property
     def exit(self) -> int:
@@ -113,16 +118,41 @@ def checks_named(names: Sequence[str]) -> dict[str, Check]:
     return found or dict(CHECKS)
 
 
-def check_log(entries: Sequence[Entry], checks: Mapping[str, Check]) -> Report:
-    """Judge each section; ScenarioError if a user's check can't judge."""
+def check_log(entries: Sequence[Entry], names: Sequence[str] = ()) -> Report:
+    """Judge each section by the named checks, or by all and the scenario's own.
+
+    ScenarioError if there is no such check, or a user's can't judge.
+    """
+    checks = checks_named(names)
     judged = {name: Judged(check=name) for name in checks}
     missing: dict[str, None] = {}
+    again = ""
     for entry, section in zip(entries, sections(entries), strict=True):
         cut = history_of_log(section)
         missing.update(dict.fromkeys(cut.missing))
-        for name, check in checks.items():
-            _judge(judged[name], name, check, cut, entry.words)
-    return Report(sections=len(entries), checks=list(judged.values()), missing=list(missing))
+        header = section.header
+        if not again and header.driver == "sim" and header.resolved:
+            again = f"{header.command} --set run.check=all"
+        own, trouble = ({}, []) if names else _own(cut)
+        missing.update(dict.fromkeys(trouble))
+        for name, check in (checks | own).items():
+            one = judged.setdefault(name, Judged(check=name))
+            _judge(one, name, check, cut, entry.words)
+    return Report(
+        sections=len(entries), checks=list(judged.values()), missing=list(missing), again=again
+    )
+
+
+def _own(cut: Cut) -> tuple[dict[str, Check], list[str]]:
+    """Return the checks of the user's own that the scenario names, and why some can't be used."""
+    found: dict[str, Check] = {}
+    trouble: list[str] = []
+    for name in cut.own:
+        try:
+            found[name] = load_check(name, Path(cut.folder))
+        except ForeignActorError as error:
+            trouble.append(f"the scenario's check {name} can't be used here: {error}")
+    return found, trouble
 
 
 def _judge(judged: Judged, name: str, check: Check, cut: Cut, where: str) -> None:
@@ -135,9 +165,10 @@ def _judge(judged: Judged, name: str, check: Check, cut: Cut, where: str) -> Non
     try:
         found = judge(history, {name: check})
     except CheckFailedError as error:
-        if not error.foreign:
-            raise
-        refuse(f"--check {name}", str(error), "a log has bodies and configs as its header allows")
+        if error.foreign:
+            refuse(f"--check {name}", str(error), "a log may lack what a run has: look before use")
+        judged.note("not judged", f"the log has what it can't read: {error}")
+        return
     for violation in found:
         seen = Seen(section=where, sentence=violation.sentence, records=violation.records)
         judged.violations.append(seen)
@@ -204,6 +235,8 @@ def lines_of(report: Report, width_columns: int, *, colored: bool) -> Iterator[s
     yield ""
     for sentence in report.missing:
         yield f"note: {printable(sentence)}"
+    if report.again and any("not judged" in one.sections for one in report.checks):
+        yield f"note: stores and faults' ends are there in a run: {printable(report.again)}"
     counts = (f"{_count(report, verdict)} {verdict}" for verdict in ORDER)
     yield f"{', '.join(counts)}; {plural(report.sections, 'section')}"
 
@@ -224,6 +257,7 @@ def as_json(report: Report) -> str:
         "sections": report.sections,
         "exit": report.exit,
         "missing": report.missing,
+        "again": report.again,
         "checks": [
             {"check": one.check, "verdict": one.verdict}
             | {key: value for key, value in msgspec.structs.asdict(one).items() if key != "check"}

@@ -15,7 +15,7 @@ from scenarios.flags import flag, switch
 if TYPE_CHECKING:
     from scenarios.log_show import Lines
 
-LogArgument = flag("A log file, or a results folder.")
+LogArgument = flag("A log file, or a results folder; may be a pipe, as /dev/stdin.")
 CellFlag = flag("This cell alone, named by its label, part of it, or its value.")
 ReplicationFlag = flag("This replication alone, counted from 0.")
 ColorFlag = flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")
@@ -81,12 +81,20 @@ def diff(
     *,
     cell: Annotated[str | None, CellFlag] = None,
     replication: Annotated[int | None, ReplicationFlag] = None,
+    ignore_ids: Annotated[
+        bool,
+        switch(
+            "Take ids that first appear at the same place for the same: for two cells or seeds."
+        ),
+    ] = False,
     color: Annotated[Color, ColorFlag] = "auto",
 ) -> int:
     """Find where two logs part, and what led to it: exit 0 if their records are equal, 1 if not."""
     from scenarios.log_diff import diff as compare
+    from scenarios.log_sections import chosen
 
-    return compare(left, right, cell, replication, lines(color))
+    one, other = ((path, chosen(path, cell, replication)) for path in (left, right))
+    return compare(one, other, lines(color), ignore_ids=ignore_ids)
 
 
 def stats(
@@ -115,9 +123,10 @@ def stats(
 
 
 def story(
-    words: Annotated[
-        list[str], flag("The run, by its id or the beginning or end of it, and the log.")
+    run: Annotated[
+        str, flag("The run, by its id or the beginning or end of it; or the log, to list its runs.")
     ],
+    log: Annotated[Path | None, LogArgument] = None,
     /,
     *,
     cell: Annotated[str | None, CellFlag] = None,
@@ -128,22 +137,18 @@ def story(
     """Tell one run's story across the actors; of a log alone, list its runs."""
     from msgspec import json
 
-    from scenarios.log_sections import refuse
     from scenarios.log_story import list_runs, runs_of, show_story, tell
     from scenarios.terminal import colored, set_color, width_columns
 
-    if len(words) > 2:
-        refuse("pullcord log story", "one run of one log", "pullcord log story RUN LOG")
     set_color(color)
-    log = Path(words[-1])
-    if len(words) == 2:
-        head, told = tell(log, words[0], cell, replication)
+    if log is not None:
+        head, told = tell(log, run, cell, replication)
         if format == "json":
             sys.stdout.write(json.format(json.encode(told), indent=2).decode() + "\n")
         else:
             show_story(head, told, lines(color))
         return 0
-    found = list(runs_of(log, cell, replication))
+    found = list(runs_of(Path(run), cell, replication))
     if format == "json":
         sys.stdout.write(json.format(json.encode(found), indent=2).decode() + "\n")
     else:
@@ -158,7 +163,7 @@ def check(
     *,
     check: Annotated[
         list[str] | None,
-        flag("A check by its name, or file.py:function; by default all there are.", "--check"),
+        flag("A check by its name, or file.py:function; by default all, and the scenario's own."),
     ] = None,
     cell: Annotated[str | None, CellFlag] = None,
     replication: Annotated[int | None, ReplicationFlag] = None,
@@ -166,13 +171,12 @@ def check(
     color: Annotated[Color, ColorFlag] = "auto",
 ) -> int:
     """Judge what must hold on a log: exit 0 held, 1 violated, 3 if nothing could be judged."""
-    from scenarios.log_check import as_json, check_log, checks_named, lines_of
+    from scenarios.log_check import as_json, check_log, lines_of
     from scenarios.log_sections import chosen
     from scenarios.terminal import colored, set_color, width_columns
 
     set_color(color)
-    checks = checks_named(check or ())
-    report = check_log(chosen(log, cell, replication), checks)
+    report = check_log(chosen(log, cell, replication), check or ())
     if format == "json":
         sys.stdout.write(as_json(report))
     else:

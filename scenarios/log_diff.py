@@ -12,7 +12,6 @@ from logs.diff import MISSING, Comparison, Difference, Parting, Side, compare, p
 from logs.record import EndRecord, Record
 from logs.seek import Entry, raw_section
 from logs.words import Narrator
-from scenarios.log_sections import chosen
 from scenarios.log_show import Lines, ending
 from scenarios.render import plural
 
@@ -21,30 +20,35 @@ FIELDS_LIMIT: Final = 20  # of what differs; a scenario of another kind has hund
 VALUE_LIMIT_CHARS: Final = 60
 
 
-def diff(left: Path, right: Path, cell: str | None, replication: int | None, out: Lines) -> int:
-    """Compare two logs or folders of logs; print the first difference; return the exit code.
+def diff(
+    left: tuple[Path, Sequence[Entry]],
+    right: tuple[Path, Sequence[Entry]],
+    out: Lines,
+    *,
+    ignore_ids: bool = False,
+) -> int:
+    """Compare the sections of two logs; print the first difference; return the exit code.
 
     0 is for equal records, 1 for others. LogError if one can't be read.
     """
-    pairs, ours, theirs = pairs_of(
-        chosen(left, cell, replication), chosen(right, cell, replication)
-    )
-    equal = parted = records = 0
+    pairs, ours, theirs = pairs_of(left[1], right[1])
+    equal = parted = 0
     for one, other in pairs:
+        mine = raw_section(one).section()  # also of equal bytes: they may be no log
         if _same_lines(one, other):
             equal += 1
             continue
-        mine, its = raw_section(one).section(), raw_section(other).section()
-        found = compare(mine, its)
+        its = raw_section(other).section()
+        found = compare(mine, its, ignore_ids=ignore_ids)
         if found.parting is None:
             equal += 1
-            records += len(mine.records)
             continue
         parted += 1
         if parted == 1:
             out.head(f"{one.words} differs")
-            _show(found, found.parting, (mine.records, its.records), (str(left), str(right)), out)
-    for side, alone in ((left, ours), (right, theirs)):
+            names = str(left[0]), str(right[0])
+            _show(found, found.parting, (mine.records, its.records), names, out)
+    for side, alone in ((left[0], ours), (right[0], theirs)):
         if alone:
             more = f" and {len(alone) - 1:,} more" if len(alone) > 1 else ""
             out.head(f"only in {side}: {alone[0].words}{more}")

@@ -22,7 +22,10 @@ Target = Literal["perfetto", "csv", "otlp-json", "lnav-format"]
 
 
 def export(entries: Sequence[Entry], to: Target, out: Path | None) -> None:
-    """Write the sections; ScenarioError for bytes that would go to a terminal, OSError."""
+    """Write the sections; ScenarioError for bytes that would go to a terminal, OSError.
+
+    A file gets its name when it is complete.
+    """
     if to == "perfetto" and out is None and sys.stdout.isatty():
         refuse(
             "--to perfetto", "writes bytes that a terminal can't show", "add --out trace.pftrace"
@@ -38,9 +41,17 @@ def _opened(out: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
-    else:
-        with out.open("wb") as file:
+    elif out.exists() and not out.is_file():
+        with out.open("wb") as file:  # a pipe or a device; a folder is an error
             yield file
+    else:
+        draft = out.with_name(f".{out.name}.part")
+        try:
+            with draft.open("wb") as file:
+                yield file
+            draft.replace(out)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def _perfetto(entries: Sequence[Entry]) -> Iterator[bytes]:

@@ -106,15 +106,18 @@ def failed(scenario: ScenarioResult) -> Mapping[str, list[int]]:
         wanted.setdefault(cell.cell.label, set()).add(found.replication)
     for expect, judgement in scenario.judgements:
         if judgement.verdict == "fail":
-            for label, replications in _extremes(scenario, expect, judgement):
+            for label, replications in wrong_side(scenario, expect, judgement):
                 wanted.setdefault(label, set()).update(replications)
     return {label: sorted(replications) for label, replications in wanted.items()}
 
 
-def _extremes(
+def wrong_side(
     scenario: ScenarioResult, expect: Expect, judgement: Judgement
 ) -> Iterator[tuple[str, list[int]]]:
-    """Return the extremes on either side of an expectation: what is too high, or too low."""
+    """Return the extremes on either side of an expectation, what is too high or too low.
+
+    Each is a cell's label with the numbers of its replications.
+    """
     expectation = expect.expectation
     left_label, _, right_label = judgement.cell.partition(" : ")
     left = next(cell for cell in scenario.cells if cell.cell.label == left_label)

@@ -24,16 +24,21 @@ from scenarios.decode import Decoder
 from scenarios.matchers import MESSAGES
 from scenarios.problems import ScenarioError
 from scenarios.source import Source
-from scenarios.spec import KINDS, Scenario
+from scenarios.spec import KINDS, Cast, Scenario
 
 BUILT_LIMIT = 8  # scenarios that are kept decoded: a file has one cell, a folder a few
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """A section as checks can read it, and what of it they can't: one sentence each."""
+    """A section as checks can read it, and what of it they can't: one sentence each.
+
+    `own` names the checks of the user's own that its scenario asks for, `folder` where they lie.
+    """
 
     history: LogHistory
     scenario: Scenario | None
+    own: tuple[str, ...] = ()
+    folder: str = ""
     missing: tuple[str, ...] = ()
 
 
@@ -82,7 +87,7 @@ def history_of_log(section: Section) -> Cut:
     scenario, trouble = _scenario(section.header)
     if trouble:
         missing.append(trouble)
-    actors = list(dict.fromkeys(record.actor for record in section.records))
+    actors = _actors(section.records)
     kinds = _kinds(scenario, actors)
     strange = [name for name in actors if name not in kinds]
     if strange:
@@ -96,13 +101,26 @@ def history_of_log(section: Section) -> Cut:
     history = LogHistory(
         records,
         kinds=kinds,
-        configs={} if scenario is None else {one.name: one.config for one in scenario.cast},
+        configs={one.name: one.config for one in _cast(scenario) if one.name in kinds},
         ended_us=last_us if end is None else end.t,
         healed_us=0 if scenario is not None and not scenario.faults else None,
         converge_us=None if scenario is None else scenario.run.converge,
         outcome="truncated" if end is None else end.outcome,
     )
-    return Cut(history=history, scenario=scenario, missing=tuple(missing))
+    return Cut(
+        history=history,
+        scenario=scenario,
+        own=_own_checks(section.header.resolved),
+        folder=section.header.folder,
+        missing=tuple(missing),
+    )
+
+
+def _own_checks(resolved: Mapping[str, Any]) -> tuple[str, ...]:
+    run = resolved.get("run")
+    named = run.get("check") if isinstance(run, dict) else None
+    names = named if isinstance(named, list) else [named]
+    return tuple(one for one in names if isinstance(one, str) and ":" in one)
 
 
 def _kinds(scenario: Scenario | None, actors: Sequence[str]) -> dict[str, str]:
@@ -113,9 +131,24 @@ def _kinds(scenario: Scenario | None, actors: Sequence[str]) -> dict[str, str]:
         for kind in KINDS
         if name == kind or name.startswith((f"{kind}-", f"{kind}_"))
     }
-    if scenario is not None:
-        found |= {one.name: one.kind for one in scenario.cast}
-    return found
+    if scenario is None:
+        return found
+    return found | {one.name: one.kind for one in scenario.cast if one.name in actors}
+
+
+def _cast(scenario: Scenario | None) -> tuple[Cast, ...]:
+    return () if scenario is None else scenario.cast
+
+
+def _actors(records: Sequence[Record]) -> list[str]:
+    """Return all who did or said something; one whose own log this isn't is known by messages."""
+    found: dict[str, None] = {}
+    for record in records:
+        found.setdefault(record.actor)
+        if isinstance(record, CARRIED):
+            found.setdefault(record.envelope.source)
+            found.setdefault(record.envelope.target)
+    return list(found)
 
 
 def _scenario(header: HeaderRecord) -> tuple[Scenario | None, str]:
@@ -129,6 +162,8 @@ def _scenario(header: HeaderRecord) -> tuple[Scenario | None, str]:
 @lru_cache(maxsize=BUILT_LIMIT)
 def _decoded(data: bytes, path: str, folder: str) -> tuple[Scenario | None, str]:
     table = msgspec.json.decode(data)
+    if isinstance(table.get("run"), dict):
+        table["run"].pop("check", None)  # whose files may be gone, and nothing else depends on it
     decoder = Decoder(Source(path, "", table))
     try:
         scenario = CellLoader(decoder, table, Path(folder)).load()

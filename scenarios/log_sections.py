@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 from logs.read import LogError, Section, log_files
@@ -12,13 +16,22 @@ from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 
 LISTED_LIMIT = 5  # of the cells that a log has; a sweep may have thousands
 
+_until_exit = ExitStack()
+atexit.register(_until_exit.close)
+
 
 def chosen(log: Path, cell: str | None = None, replication: int | None = None) -> list[Entry]:
     """Return the sections of a log file or results folder, in order; LogError if there are none.
 
+    A pipe is copied first, since sections are read by their place.
     `cell` is a cell's label, part of it, or its value; `replication` counts from 0.
     """
-    every = [entry for path in log_files(log) for entry in entries_of(path)]
+    if log.is_char_device():
+        raise LogError(str(log), "it is a device", "give a log, a folder, or a pipe")
+    if log.is_fifo():
+        every = entries_of(_copied(log), str(log))
+    else:
+        every = [entry for path in log_files(log) for entry in entries_of(path)]
     if not every:
         raise LogError(
             str(log),
@@ -26,6 +39,14 @@ def chosen(log: Path, cell: str | None = None, replication: int | None = None) -
             "wait until something is written, or look with log show --follow",
         )
     return _of_replication(log, _of_cell(log, every, cell), replication)
+
+
+def _copied(log: Path) -> Path:
+    """Copy what can be read only once to a file that lasts as long as we do."""
+    copy = Path(_until_exit.enter_context(TemporaryDirectory())) / "copy.jsonl"
+    with log.open("rb") as source, copy.open("wb") as target:
+        shutil.copyfileobj(source, target)
+    return copy
 
 
 def at_least(flag: str, given: int | None, least: int) -> None:

@@ -8,7 +8,8 @@ to, so what is printed is a log again, cut behind its last record.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final
@@ -220,20 +221,30 @@ def show_causes(entry: Entry, number: int, choice: Choice, lines: Lines) -> None
 class Following:
     """Shows a file's lines as they come."""
 
-    def __init__(self, path: Path, choice: Choice, lines: Lines) -> None:
+    def __init__(
+        self,
+        path: Path,
+        choice: Choice,
+        lines: Lines,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._path = path
         self._choice = choice
         self._lines = lines
+        self._wait = wait
         self._narrator = Narrator()
         self._runs = Runs()
         self._header = b""
         self._wanted = True
         self._headed = False
 
-    def run(self, cell: str | None, replication: int | None, raw: Iterable[bytes] = ()) -> None:
-        """Show what comes, until Ctrl-C or the limit; `raw` are lines to take instead."""
+    def run(self, cell: str | None, replication: int | None) -> None:
+        """Show what comes, until Ctrl-C or the limit; LogError, or OSError with the file's name."""
+        if self._path.exists() and not self._path.is_file():
+            what = "a folder" if self._path.is_dir() else "a pipe or a device"
+            raise LogError(str(self._path), f"it is {what}", "one file can be followed: name it")
         shown = 0
-        for number, line in enumerate(raw or follow(self._path), 1):
+        for number, line in enumerate(follow(self._path, self._wait), 1):
             record = decoded(line, f"{self._path}, line {number}")
             if number == 1 and not line.startswith(HEADER):
                 raise LogError(
@@ -247,7 +258,7 @@ class Following:
                 )
             elif self._wanted and isinstance(record, Record):
                 shown += self._record(record, line)
-            elif self._wanted and isinstance(record, EndRecord) and not self._choice.json:
+            elif self._headed and isinstance(record, EndRecord) and not self._choice.json:
                 self._lines.plain(ending(record))
             sys.stdout.flush()
             if shown == self._choice.limit:

@@ -26,6 +26,7 @@ from scenarios.guard import Guard, keep_guard
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
 from transports.local import LOOPBACK, Handle, TcpTransport, Wire
+from transports.wiring import Wiring
 
 GREETING_LIMIT_S = 12.0  # real time; the server waits 10 s for a hello, and its reason is told
 TERM_LIMIT_S = 1.0  # between SIGTERM and SIGKILL
@@ -246,9 +247,19 @@ class ProgramTransport(TcpTransport):
         self.server = server
         self.running: dict[str, Program] = {}
         self.on_done: Callable[[str], None] = lambda _name: None
+        self._doors: dict[str, int] = {}  # the port on which each program reaches the server
         self._speed = speed
         self._say = say
         self._greeting_limit_s = greeting_limit_s
+
+    def interpose(self, wiring: Wiring, speed: float) -> None:
+        """Let byte faults act.
+
+        A link's times stay the machine's: a program's heartbeats go by its clock.
+        """
+        timings = self._timings
+        super().interpose(wiring, speed)
+        self._timings = timings
 
     async def open(self, nursery: trio.Nursery, names: Any, handle: Handle) -> None:
         """Listen, start the programs and wait for them; ProgramFailedError if one does not come."""
@@ -261,6 +272,10 @@ class ProgramTransport(TcpTransport):
             listener = await self._listener(self.server)
             nursery.start_soon(self._listen, self.server, listener, self._guests)
         guard = await nursery.start(keep_guard)
+        self._doors = dict.fromkeys(self.launches, self._ports[self.server])
+        for name in self.launches:
+            if self.is_faulty(name, self.server):
+                self._doors[name] = await self._open_detour(name, self.server)
         self.running = {
             name: Program(launch, self._guests[name], self._say, guard)
             for name, launch in self.launches.items()
@@ -282,7 +297,7 @@ class ProgramTransport(TcpTransport):
         """Return what tells a program where the server is, and who it is."""
         return {
             "PULLCORD_HOST": LOOPBACK,
-            "PULLCORD_PORT": str(self._ports[self.server]),
+            "PULLCORD_PORT": str(self._doors[program.launch.name]),
             "PULLCORD_NAME": program.launch.name,
             "PULLCORD_TOKEN": program.token,
             "PULLCORD_SPEED": f"{self._speed:g}",

@@ -23,13 +23,14 @@ from scenarios.places import Keys
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 from scenarios.source import Source, read_source
 from scenarios.spec import FAULTS, Name, RunTable, TopTable
-from scenarios.toxics import BYTE_FAULTS, file_toxic
+from scenarios.toxics import BYTE_FAULTS, NO_EVENTS, USE_AT, file_toxic
 from transports.faults.byte_fault import ByteFault, Direction
 from transports.listening import Address, ProxyError, listen, parse_address
 from transports.proxy import Proxies, open_proxies
 
 ANY_PORT = "127.0.0.1:0"
 DONE, INTERRUPTED = 0, 130
+NOT_HERE = ("message", "on")  # of a scenario's faults: what only who sees messages can know
 
 Say = Callable[[str], None]
 
@@ -181,11 +182,13 @@ class _Loader:
             kind = self.kind(path, one)
             if kind is None:
                 continue
-            fault = self.decoder.struct(path, one, BYTE_FAULTS[kind], ignore=["kind", "message"])
+            fault = self.decoder.struct(path, one, BYTE_FAULTS[kind], ignore=["kind", *NOT_HERE])
             if "message" in one:
                 cure = f'"nth", "every" and "probability" choose connections of {kind}'
                 words = "a proxy sees bytes, and knows no message"
                 self.decoder.problem((*path, "message"), words, of="key", cure=cure)
+            if "on" in one:
+                self.decoder.problem((*path, "on"), NO_EVENTS, of="key", cure=USE_AT)
             if fault is None:
                 continue
             name = fault.name or f"{kind}-{number}"
@@ -209,7 +212,7 @@ class _Loader:
         if kind is None:
             cure = f"there are {known}"
             self.decoder.problem(path, '[[fault]] needs the key "kind"', cure=cure)
-        elif kind in FAULTS:
+        elif isinstance(kind, str) and kind in FAULTS:
             words = f"{quote(kind)} is a fault of messages, and a proxy sees bytes"
             self.decoder.problem((*path, "kind"), words, cure=f"of bytes there are {known}")
         else:

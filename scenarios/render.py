@@ -283,7 +283,8 @@ class Text:
             what.insert(0, f"{plural(troubles, 'scenario')} in trouble")
         cells = plural(sum(len(one.cells) for one in results.scenarios), "cell")
         runs = plural(results.replications, "replication")
-        self.line(f"{'; '.join(what)}; {runs} in {cells}, {results.seconds:.2f} s")
+        took = f", {results.seconds:.2f} s" if results.seconds is not None else ""
+        self.line(f"{'; '.join(what)}; {runs} in {cells}{took}")
         if results.folder is not None:
             self.line(f"results in {results.folder}")
 

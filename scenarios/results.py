@@ -270,7 +270,7 @@ class Results:
     def __init__(self, scenarios: list[ScenarioResult], folder: Path | None) -> None:
         self.scenarios = scenarios
         self.folder = folder
-        self.seconds = 0.0
+        self.seconds: float | None = 0.0  # None of results that are looked at later
         self.interrupted: str | None = None  # what stopped the run before its end
 
     @property

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from scenarios.choices import Transport
 from scenarios.folder import FORMAT, Entry, Folder, FolderError, Head
 from scenarios.load import Plan, load_plan, problem_of
 from scenarios.overrides import Override
@@ -108,8 +109,7 @@ def _not_on_host(plans: Sequence[Plan], options: Options, to_run: bool) -> Itera
     for plan in plans:
         yield from _not_on_programs(plan)
         yield from refuse(plan) if options.driver != "sim" else ()
-    for plan in plans if to_run and options.transport != "tcp" else ():
-        yield from _not_without_tcp(plan)
+        yield from _not_over(options.transport, plan) if to_run else ()
 
 
 def _not_on_trio(plan: Plan) -> Iterator[Problem]:
@@ -151,7 +151,7 @@ def _no_processes(options: Options) -> Iterator[Problem]:
 
 
 def _not_separate(plan: Plan) -> Iterator[Problem]:
-    """Yield a problem for each fault of what only an actor's own process has."""
+    """Yield a problem for each fault that does not act on separate processes."""
     refused = {
         fault.name: type(fault).__struct_config__.tag
         for scenario in plan.scenarios
@@ -159,8 +159,16 @@ def _not_separate(plan: Plan) -> Iterator[Problem]:
         if type(fault) not in SEPARATE_FAULTS
     }
     for name, kind in refused.items():
-        words = f"the fault {name}, a {kind}, can't reach into an actor's own process"
+        words = f"the fault {name}, a {kind}, does not act on actors in processes of their own"
         yield Problem(path=plan.path, message=words, cure="leave --processes out")
+
+
+def _not_over(transport: Transport, plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each part of a scenario that needs another transport."""
+    if transport != "tcp":
+        yield from _not_without_tcp(plan)
+    if transport == "memory":
+        yield from _not_without_sockets(plan)
 
 
 def _not_without_tcp(plan: Plan) -> Iterator[Problem]:
@@ -169,6 +177,14 @@ def _not_without_tcp(plan: Plan) -> Iterator[Problem]:
         one.name for scenario in plan.scenarios for one in scenario.cast if one.command
     ):
         yield Problem(path=plan.path, message=NEEDS_TCP.format(name), cure="give --transport tcp")
+
+
+def _not_without_sockets(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each fault that would do nothing to whole messages."""
+    faults = (fault for scenario in plan.scenarios for fault in scenario.faults)
+    for name in dict.fromkeys(fault.name for fault in faults if fault.needs_sockets):
+        words = f"the fault {name} does nothing to a message that arrives whole, as in memory"
+        yield Problem(path=plan.path, message=words, cure="give --transport tcp")
 
 
 def _no_cell(plans: list[Plan], options: Options) -> ScenarioError:

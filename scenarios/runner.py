@@ -129,16 +129,30 @@ class Runner:
         return ScenarioResult(plan, cells, judged=not single)
 
     def restore(self, entries: list[Entry]) -> None:
-        """Take what an interrupted run had done."""
+        """Take what an interrupted run had done; what was in trouble is run again."""
         for entry in entries:
             key = (entry.scenario, entry.cell)
             rows = entry.rows
+            if rows.trouble is not None:
+                continue
             if self.logs is not None and self._logs_at_once:
                 if not self.logs.part(key, rows.first).is_file():
                     continue  # its log was lost, so it is run again
                 self.parts.setdefault(key, []).append(rows.first)
             self.schedule.restore(key, [(rows.first, rows.last)])
             self._join(key, rows)
+
+    def look(self, entries: list[Entry]) -> Results:
+        """Take what a run has given, its trouble too, and return its results as they were."""
+        self.restore(entries)
+        for entry in entries:
+            trouble = entry.rows.trouble
+            if trouble is not None:
+                key = (entry.scenario, entry.cell)
+                self.schedule.trouble(key, trouble.replication)
+                self._join(key, entry.rows)
+        self._settle()
+        return self.results
 
     # Running
 
@@ -244,8 +258,8 @@ class Runner:
             self.schedule.trouble(key, rows.trouble.replication)
         else:
             self.schedule.done(piece, rows.last, rows.seconds)
-            if self.folder is not None:
-                self.folder.write_line(Entry(scenario=key[0], cell=key[1], rows=rows))
+        if self.folder is not None:
+            self.folder.write_line(Entry(scenario=key[0], cell=key[1], rows=rows))
         if self._logs_at_once:
             self.parts.setdefault(key, []).append(rows.first)
         self._join(key, rows)

@@ -164,6 +164,13 @@ def _fault() -> dict[str, Any]:
     own = [key for kind in FAULTS.values() for key in keys_of(kind)]
     everything = {key.name: key for key in (*own, *common)}
     table = _table(tuple(everything.values()))
+    for name, key in everything.items():
+        if any(
+            _type(one.kind, one.limits) != _type(key.kind, key.limits)
+            for one in own
+            if one.name == name
+        ):
+            table["properties"][name] = {"description": key.meaning}  # its type is its kind's
     table["required"] = ["kind"]
     table["allOf"] = [
         {

@@ -7,9 +7,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from actors.chance import Durations
+from transports.faults.black_hole import BlackHole
 from transports.faults.clock_drift import ClockDrift
 from transports.faults.clock_skew import ClockSkew
 from transports.faults.clock_step import ClockStep
+from transports.faults.close_after import CloseAfter
+from transports.faults.corrupt import Corrupt
 from transports.faults.crash import Crash
 from transports.faults.delay import Delay
 from transports.faults.disk_full import DiskFull
@@ -17,14 +20,19 @@ from transports.faults.drop import Drop
 from transports.faults.duplicate import Duplicate
 from transports.faults.failed_write import FailedWrite
 from transports.faults.fault import Fault
+from transports.faults.half_close import HalfClose
 from transports.faults.hold import Hold
 from transports.faults.kill import Kill
 from transports.faults.partition import Partition
 from transports.faults.pause import Pause
 from transports.faults.reorder import Reorder
+from transports.faults.reset import Reset
 from transports.faults.schedule import Schedule
+from transports.faults.slice import Slice
 from transports.faults.suspend import Suspend
+from transports.faults.throttle import Throttle
 from transports.faults.timer_schedule import TimerSchedule
+from transports.faults.truncate import Truncate
 from transports.units import Duration, parse_duration
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
@@ -266,6 +274,14 @@ FAULTS: dict[str, type[Fault]] = {
     "clock_drift": ClockDrift,
     "schedule": Schedule,
     "timer_schedule": TimerSchedule,
+    "reset": Reset,
+    "half_close": HalfClose,
+    "black_hole": BlackHole,
+    "throttle": Throttle,
+    "close_after": CloseAfter,
+    "slice": Slice,
+    "corrupt": Corrupt,
+    "truncate": Truncate,
 }
 
 # What can be done to actors in processes of their own: to messages, by signals, at commits.

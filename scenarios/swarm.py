@@ -19,6 +19,7 @@ LONGEST_S = 300  # that one partition, sleep or full disk lasts
 DOWN_S = 120  # that one actor is down at most
 OFF_S = 100_000  # that one clock is off at most: over a day
 INCLUDED = 0.4  # the share of plans that have a given fault
+BREAKING = 5  # each so many-th plan breaks connections too: it takes longer, and more is lost by it
 
 Table = dict[str, Any]
 
@@ -35,9 +36,24 @@ def plan_of(seed: int, number: int, kinds: Mapping[str, str]) -> list[Table]:
         ]
         if tables:
             break
+    if number % BREAKING == BREAKING - 1:
+        tables += _breaks(seed, number, list(kinds))
     for index, table in enumerate(tables, 1):
         table["name"] = f"plan-{table['kind']}-{index}"
     return tables
+
+
+def _breaks(seed: int, number: int, names: list[str]) -> list[Table]:
+    """Return faults of connections, drawn by themselves: those of messages stay as they are."""
+    stream = HashedStream(f"explore/{seed}".encode()[:64], f"breaks/{number}")
+    ends = ["*", *names]
+    return [
+        {"kind": kind, _one(stream, ["from", "to"]): _one(stream, ends)}
+        | make(stream)
+        | _span(stream)
+        for kind, make in _BREAKS.items()
+        if stream.random() < INCLUDED
+    ]
 
 
 def _rate(stream: Stream, low: float, high: float) -> float:
@@ -200,3 +216,19 @@ _MENU: tuple[Callable[[Stream, list[str]], Iterator[Table]], ...] = (
     _steps,
     _drifts,
 )
+
+_BREAKS: dict[str, Callable[[Stream], Table]] = {
+    "reset": lambda stream: {"every": 1 + int(stream.random() * 3)},
+    "half_close": lambda stream: {"after": _text(_seconds(stream, 60))},
+    "black_hole": lambda stream: {"probability": 0.5 + 0.5 * round(stream.random(), 2)},
+    "throttle": lambda stream: {"rate": f"{_rate(stream, 30, 10_000):g}B"},
+    "close_after": lambda stream: {"bytes": f"{_rate(stream, 200, 50_000):g}B"},
+    "slice": lambda stream: {
+        "size": "uniform(1B, 64B)",
+        "pause": f"uniform(0s, {_text(_rate(stream, 0.01, 1))})",
+    },
+    # All bytes: on a wire without a checksum a single bit makes another message of one, and no
+    # actor can tell.
+    "corrupt": lambda stream: {"share": 1.0, "every": 1 + int(stream.random() * 3)},
+    "truncate": lambda stream: {"chunk": 1 + int(stream.random() * 30)},
+}

@@ -57,6 +57,9 @@ _Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 _Kilobytes = Annotated[int, msgspec.Meta(ge=0, le=2**43)]
 _Stream = Literal["upstream", "downstream", "both"]
 
+NO_EVENTS = "a proxy sees bytes, and knows no event"  # what is wrong with a fault's `on` there
+USE_AT = '"at" says when it begins'
+
 _TEXTUAL = (Duration, Size, Distribution)  # what files write as text
 
 _WAYS: Mapping[_Stream, tuple[Direction, ...]] = {
@@ -288,6 +291,9 @@ def _read_fault(
             cure = f'"{_SAID_BY_TOXIC[key]}" of the toxic says it'
             decoder.problem((*path, key), message, of="key", cure=cure)
             return None
+    if "on" in table.attributes:
+        decoder.problem((*path, "on"), NO_EVENTS, of="key", cure=USE_AT)
+        return None
     data = table.attributes | {"name": name}
     if probability is not None:
         data["probability"] = probability

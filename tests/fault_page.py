@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from scenarios.fields import keys_of, toml_value, type_words
 from scenarios.spec import FAULTS
+from transports.faults.byte_fault import ByteFault, EndingFault
 from transports.faults.fault import CommitFault, Fault, LinkFault, StrikingFault
 
 _FAMILIES: tuple[tuple[str, type[Fault]], ...] = (
@@ -14,6 +15,8 @@ _FAMILIES: tuple[tuple[str, type[Fault]], ...] = (
     ("faults of links", LinkFault),
     ("faults that strike actors", StrikingFault),
     ("faults of commits", CommitFault),
+    ("faults of connections", ByteFault),
+    ("faults that end connections", EndingFault),
 )
 
 
@@ -23,13 +26,22 @@ def page() -> str:
 
 
 def _kinds() -> Iterator[str]:
-    heads = ("kind", "what it does", "messages under way", "simulator", "trio host, memory or TCP")
+    heads = ("kind", "what it does", "under way", "simulator", "trio in memory", "over sockets")
     yield f"| {' | '.join(heads)} |"
-    yield "|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|"
     for name, kind in FAULTS.items():
         what = (kind.__doc__ or "").strip().split("\n")[0]
-        real = "the same" if kind.on_programs else "the same, but on no program: exit 2"
-        yield f"| `{name}` | {what} | {kind.in_flight} | yes | {real} |"
+        refused = "refused: exit 2"
+        memory = refused if kind.sim_only or kind.in_memory == refused else "the same"
+        sockets = kind.over_sockets if kind.on_programs else "the same, but on no program: exit 2"
+        shown = (
+            what,
+            kind.in_flight,
+            kind.in_memory,
+            memory,
+            refused if kind.sim_only else sockets,
+        )
+        yield f"| `{name}` | {' | '.join(shown)} |"
 
 
 def _keys() -> Iterator[str]:

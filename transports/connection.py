@@ -40,6 +40,7 @@ LOST = (
     anyio.BusyResourceError,
 )
 CLOSED_HERE = "closed on this side"
+STALL_S = 1.0  # what a machine that is busy may take for anything
 FAREWELL_S = 1.0  # for a stream that says goodbye when it closes; those of ours don't
 
 
@@ -63,6 +64,23 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("heartbeat_s must be shorter than silence_s")
         if self.retry_first_s > self.retry_limit_s:
             raise ValueError("retry_first_s must be at most retry_limit_s")
+
+    def at_speed(self, speed: float) -> Timings:
+        """Return these as seconds of a world that goes `speed` times as fast.
+
+        But what a machine that is busy for a moment could miss is a second at least; heartbeats
+        keep their share of the silence.
+        """
+        silence_s = max(self.silence_s / speed, min(self.silence_s, STALL_S))
+        return Timings(
+            connect_s=max(self.connect_s / speed, min(self.connect_s, STALL_S)),
+            handshake_s=max(self.handshake_s / speed, min(self.handshake_s, STALL_S)),
+            frame_s=max(self.frame_s / speed, min(self.frame_s, STALL_S)),
+            heartbeat_s=silence_s * (self.heartbeat_s / self.silence_s),
+            silence_s=silence_s,
+            retry_first_s=self.retry_first_s / speed,
+            retry_limit_s=self.retry_limit_s / speed,
+        )
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import trio
 
-from transports.faults.byte_fault import End, Pause, Piece, Stage, Step
+from transports.faults.byte_fault import End, Pause, Piece, Stage, through
 
 CHUNK_BYTES = 65_536  # what one read takes at most; larger is no faster on loopback
 QUEUE_LIMIT_BYTES = 262_144  # four full chunks: what a fast link has under way in 20 ms
@@ -189,28 +189,6 @@ class Flow:
             except trio.BrokenResourceError:
                 self._ended(End.RESET)
             self._finished()
-
-
-def through(
-    stages: Sequence[Stage], data: bytes, at_us: int, now_us: Callable[[], int]
-) -> Iterator[tuple[Stage | None, Step]]:
-    """Yield what stages, one behind the other, make of bytes that came at a time.
-
-    Bytes leave a stage at the time that it says, or now if that is earlier: a stage that heals lets
-    them go before.
-    """
-    if not stages:
-        yield None, Piece(data, at_us)
-        return
-    stage, behind = stages[0], stages[1:]
-    if stage.healed:
-        yield from through(behind, data, at_us, now_us)
-        return
-    for step in stage.on_bytes(data, at_us):
-        if isinstance(step, Piece):
-            yield from through(behind, step.data, min(step.at_us, now_us()), now_us)
-        else:
-            yield stage, step
 
 
 def _cost_bytes(item: bytes | Mark) -> int:

@@ -22,10 +22,12 @@ from anyio.abc import ByteStream
 from transports.acceptor import serve
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError, Connection, Log, Peer, Timings
+from transports.detour import Detour, WorldTime
 from transports.dialer import stay_connected
 from transports.frames import FrameBuffer
 from transports.handshake import PROTOCOL, Hello, accept_tokens
 from transports.pipe import open_pipe
+from transports.proxied import Connect
 from transports.tcp import (
     SocketsListener,
     connect_tcp,
@@ -33,6 +35,7 @@ from transports.tcp import (
     listen_tcp,
     listen_unix,
 )
+from transports.wiring import Wiring
 
 RANKS = {"server": 0, "engine": 1, "relay": 2, "owner": 3, "agent": 4}  # by an actor's kind
 LOOPBACK = "127.0.0.1"
@@ -110,7 +113,8 @@ class TcpTransport:
     """Joins actors by TCP over the loopback interface, greeted with a token that nobody else has.
 
     `ranks` says who dials: the higher rank the lower, equal ones by name; a name that is missing
-    has rank 0. `log` is told of links that come up, break and are refused.
+    has rank 0. `log` is told of links that come up, break and are refused. Two actors that a byte
+    fault names are joined by a detour through it, the others directly.
     """
 
     eager = True
@@ -132,6 +136,13 @@ class TcpTransport:
         self._ports: dict[str, int] = {}
         self._token = self._boot = ""
         self._guests: dict[str, str] = {}  # tokens of peers that dial in by themselves, by name
+        self._wiring: Wiring | None = None
+        self._speed = 1.0
+
+    def interpose(self, wiring: Wiring, speed: float) -> None:
+        """Let byte faults act from now on, in a world that goes `speed` times as fast."""
+        self._wiring, self._speed = wiring, speed
+        self._timings = (self._timings or Timings()).at_speed(speed)
 
     async def open(self, nursery: trio.Nursery, names: Sequence[str], handle: Handle) -> None:
         """Listen for each actor that may be dialled; OSError if the machine has no port left."""
@@ -150,6 +161,35 @@ class TcpTransport:
     def _way_to(self, name: str) -> Callable[[], Awaitable[ByteStream]]:
         """Return what connects to an actor."""
         return partial(connect_tcp, LOOPBACK, self._ports[name])
+
+    async def _detour_to(self, me: str, name: str) -> Callable[[], Awaitable[ByteStream]]:
+        """Return what connects to an actor through the byte faults."""
+        return partial(connect_tcp, LOOPBACK, await self._open_detour(me, name))
+
+    def is_faulty(self, one: str, other: str) -> bool:
+        """Whether a byte fault may ever act between two actors."""
+        return self._wiring is not None and self._wiring.concerns(one, other)
+
+    def culprit(self, one: str, other: str) -> str | None:
+        """Return the fault that was the last to do something between them, if any was."""
+        return None if self._wiring is None else self._wiring.culprit(one, other)
+
+    async def _open_detour(self, me: str, name: str) -> int:
+        """Return the port on which an actor is reached through the byte faults."""
+        (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
+        port: int = listener.socket.getsockname()[1]
+        self._serve_detour(
+            me, name, listener, partial(trio.open_tcp_stream, LOOPBACK, self._ports[name])
+        )
+        return port
+
+    def _serve_detour(
+        self, me: str, name: str, listener: trio.SocketListener, connect: Connect
+    ) -> None:
+        assert self._wiring is not None, "a detour is for a byte fault"
+        time = WorldTime(self._wiring, self._speed)
+        detour = Detour(me, name, connect, self._wiring, time)
+        self._nursery.start_soon(detour.serve, listener)
 
     def join(self, one: str, other: str) -> None:
         """Let the higher rank dial the lower, again and again when the connection breaks."""
@@ -177,8 +217,9 @@ class TcpTransport:
         async def handle(connection: Connection) -> None:
             await self._handle(me, peer, connection)
 
+        detour = self.is_faulty(me, peer)
         await stay_connected(
-            self._way_to(peer),
+            await self._detour_to(me, peer) if detour else self._way_to(peer),
             Hello(name=me, boot=self._boot, token=self._token),
             handle=handle,
             log=partial(self._log, actor=me),
@@ -206,6 +247,17 @@ class UnixTransport(TcpTransport):
 
     def _way_to(self, name: str) -> Callable[[], Awaitable[ByteStream]]:
         return partial(connect_unix, self._folder / self._files[name])
+
+    async def _detour_to(self, me: str, name: str) -> Callable[[], Awaitable[ByteStream]]:
+        path = self._folder / f"{self._files[me]}-{self._files[name]}"
+        socket = trio.socket.socket(trio.socket.AF_UNIX)
+        await socket.bind(str(path))
+        socket.listen()
+        there = str(self._folder / self._files[name])
+        self._serve_detour(
+            me, name, trio.SocketListener(socket), partial(trio.open_unix_socket, there)
+        )
+        return partial(connect_unix, path)
 
 
 def _say_nothing(_event: str, /, **_fields: Any) -> None:

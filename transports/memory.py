@@ -20,7 +20,9 @@ DOWN = "down"  # what loses a message to an actor that is down
 class Carrier(Protocol):
     """What a link needs of its host."""
 
-    now_us: int
+    @property
+    def now_us(self) -> int:
+        """What time it is, in microseconds."""
 
     def deliver_now(self, envelope: Envelope[Any]) -> None:
         """Put the message behind those that are due at this instant."""
@@ -40,7 +42,9 @@ class Link:
     before it. Only a fault brings copies, and lets one message be overtaken by others.
     """
 
-    __slots__ = ("_carrier", "_codec", "_judges", "_last_due_us", "_latency_us", "_outbox")
+    __slots__ = (
+        "_carrier", "_codec", "_diverted", "_judges", "_last_due_us", "_latency_us", "_outbox",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -56,11 +60,18 @@ class Link:
         self._latency_us = latency_us
         self._judges = tuple(judges)
         self._last_due_us = -1  # of those that did not arrive at once
+        self._diverted = False  # to a connection in the place of the host
 
     @property
     def is_plain(self) -> bool:
-        """Whether it only hands over: it has no latency, no fault and no codec."""
-        return not self._judges and self._latency_us is None and self._codec is None
+        """Whether it only hands over to its host: it has no latency, fault, codec or connection."""
+        judged = bool(self._judges) or self._latency_us is not None or self._codec is not None
+        return not (judged or self._diverted)
+
+    def over(self, carrier: Carrier) -> Link:
+        """Deliver through a connection in the place of the host itself; return the link."""
+        self._carrier, self._diverted = carrier, True
+        return self
 
     def reset(self) -> None:
         """Forget what is under way, for the next replication."""

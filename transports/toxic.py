@@ -51,7 +51,7 @@ class Toxic:
         """Decide about a connection of the proxy `place`, once for each."""
         self.met += 1
         purpose = f"{place}/{self.name}"
-        if not self.fault.acts_on(self.met, HashedStream(key, f"{purpose}/pick/{self.met}")):
+        if not self.fault.picks(self.met, HashedStream(key, f"{purpose}/pick/{self.met}")):
             return
         self.picked += 1
         self._stages[number] = {

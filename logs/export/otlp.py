@@ -100,9 +100,10 @@ class _Spans:
             if not records:
                 continue
             root = self._id(run, 0)
+            times = [record.t for record in records]  # over sockets not quite in their order
             yield (
                 records[0].actor,
-                self._span(run, 0, "run", SERVER, records[0].t, records[-1].t)
+                self._span(run, 0, "run", SERVER, min(times), max(times))
                 | {
                     "attributes": [
                         _attribute("pullcord.run", run),

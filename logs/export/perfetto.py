@@ -5,6 +5,8 @@ shown one microsecond long. Those of one instant are put one after another, an e
 cause, so that what is shown is a staircase of microseconds and every arrow goes forward; the time
 of the record itself stands among a slice's arguments. Losses, late answers, faults and undone turns
 are instants. What an actor said in a turn is among the turn's arguments.
+
+A run has a track too, where it is queued and then running for as long as it really was.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from logs.record import (
     UnansweredRecord,
     UndoneRecord,
 )
+from logs.story import Summary, summaries
 from logs.words import kind_of, type_of
 
 TURN_US: Final = 1  # how long a turn is shown
@@ -40,6 +43,7 @@ TYPE, TRACK, NAME, CATEGORY, ARGUMENT, FLOW, FLOW_END = 9, 11, 23, 22, 4, 47, 48
 ARG_NAME, ARG_BOOL, ARG_INT, ARG_DOUBLE, ARG_TEXT, ARG_ENTRY, ARG_ITEM = 10, 2, 4, 5, 6, 11, 12
 BEGIN, END, INSTANT = 1, 2, 3
 SEQUENCE_NUMBER, CLEARED = 1, 1
+RUN: Final = "run"  # the category of what a run was, beside those of records
 TRACKS_LIMIT: Final = 1 << 20  # a section's tracks are numbered from its own multiple of this
 
 _Turn = StartRecord | MessageRecord | TimerRecord | UnansweredRecord
@@ -83,6 +87,28 @@ class _Tracer:
                 isinstance(record, EventRecord) and record.cause in self._begun_us
             ):
                 yield self._instant(record)
+        for summary in summaries(self._section.records):
+            yield from self._run(summary)
+
+    def _run(self, run: Summary) -> Iterator[bytes]:
+        """Yield the track of a run: what it was, from its first event to its last."""
+        if run.queued_us is None:
+            return
+        last_us = self._section.records[-1].t if run.ended_us is None else run.ended_us
+        queued_until_us = last_us if run.started_us is None else run.started_us
+        phases = [("queued", run.queued_us, queued_until_us)]
+        if run.started_us is not None:
+            phases.append(("running", run.started_us, last_us))
+        actor = f"run {run.run}"  # which no actor is called: a name has no space
+        yield self._track(actor)
+        told = (("run", run.run), ("agent", run.agent), ("status", run.status))
+        parts = [_argument(name, value) for name, value in told]
+        free_us = 0
+        for name, begin_us, end_us in phases:
+            begun_us = max(begin_us, free_us)
+            free_us = max(end_us, begun_us + TURN_US)
+            yield self._event(BEGIN, begun_us, actor, name, RUN, parts)
+            yield self._event(END, free_us, actor, "", "", [])
 
     def _flow(self, record: Record) -> int:
         return self._number << 40 | record.n

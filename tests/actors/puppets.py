@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from actors.actor import Commit, Context, Handler, TableSpec, Unanswered
 from actors.guarded import CommitHook, simulator
+from actors.host import HostedWorld
 from actors.simulator import ActorContext, Simulator
 from actors.stores.memory import Undo
 from tests.actors.harness import S, Trace, put_to_work
 from transports.envelope import Envelope
-from transports.faults.fault import Fault, LinkWorking
+from transports.faults.byte_fault import ByteWorking
+from transports.faults.fault import Fault, LinkWorking, Working
+from transports.lines import Host, Lines
 from transports.memory import Link
+from transports.wire import WireCodec
+from transports.wiring import Wiring
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -94,6 +99,7 @@ class World:
         for name, acts in puppets.items():
             self.sim.add(name, Puppet(self.seen, **acts))
         latencies = links or {}
+        self.wiring, self.lines = wired(self.sim, self.faults)
 
         def link(source: str, target: str) -> Link | None:
             latency_us = latencies.get((source, target))
@@ -102,19 +108,40 @@ class World:
                 for fault, working in zip(faults, self.faults, strict=True)
                 if isinstance(working, LinkWorking) and fault.acts_on(source, target)
             ]
-            if latency_us is None and not judges:
+            carrier = None if self.lines is None else self.lines.carrier(source, target)
+            if latency_us is None and not judges and carrier is None:
                 return None
-            return self.sim.new_link(latency_us=latency_us, judges=judges)
+            way = self.sim.new_link(latency_us=latency_us, judges=judges)
+            return way if carrier is None else way.over(carrier)
 
         self.sim.connect(link)
+        self.sim.on_begin.append(self._unwire)
         for working in self.faults:
             put_to_work(working, self.sim)
         self.sim.on_begin.append(lambda: self.sim.at(until_us, self.sim.finish))
+
+    def _unwire(self) -> None:
+        """Begin without connections, before the faults do."""
+        for one in (self.wiring, self.lines):
+            if one is not None:
+                one.reset()
 
     def run(self, replication: int = 0, recorder: Trace | None = None) -> list[tuple[Any, ...]]:
         self.seen.clear()
         self.sim.run(replication, recorder)
         return list(self.seen)
+
+
+def wired(sim: Simulator, faults: Sequence[Working]) -> tuple[Wiring | None, Lines | None]:
+    """Return what byte faults act on, as a scenario has it."""
+    working = [fault for fault in faults if isinstance(fault, ByteWorking)]
+    if not working:
+        return None, None
+    host = cast(Host, sim)
+    wiring = Wiring(host, working)
+    if isinstance(sim, HostedWorld) and sim.interpose(wiring):
+        return wiring, None
+    return wiring, Lines(host, wiring, WireCodec([Say]), {})
 
 
 def done(_context: ActorContext, _writes: Sequence[Undo]) -> Commit:

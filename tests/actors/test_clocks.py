@@ -120,6 +120,15 @@ def test_time_outs_go_by_the_asker_s_clock_and_nobody_else_s(host: MakeHost) -> 
 
 
 @COMMITTING_HOST
+def test_a_question_that_is_asked_by_a_wrong_clock_times_out_by_it(host: MakeHost) -> None:
+    asking = asks(10)
+    acts = {"start": lambda c: c.set_timer("ask", 10), "timer": lambda c, _: asking(c)}
+    world = Hosted(host, a=acts, b={})
+    world.at(0, world.sim.set_clock_rate, "a", "it", HALF)
+    assert told(world) == [(10, 20, "timer", "ask"), (20, 40, "unanswered", "question")]
+
+
+@COMMITTING_HOST
 def test_a_repeated_question_is_asked_by_the_clock(host: MakeHost) -> None:
     world = Hosted(
         host,
@@ -144,12 +153,12 @@ def test_a_step_wakes_nobody_earlier_or_later(host: MakeHost) -> None:
 @COMMITTING_HOST
 @pytest.mark.parametrize("clock_stops", [True, False])
 def test_a_rate_that_changes_while_an_actor_sleeps(host: MakeHost, clock_stops: bool) -> None:
-    world = Hosted(host, a=timers(50, 100))
+    world = Hosted(host, a=timers(30, 50, 100))
     world.at(20, world.sim.suspend, "a", "it", clock_stops)
     world.at(40, world.sim.set_clock_rate, "a", "drift", DOUBLE)
     world.at(60, world.sim.resume, "a", "it")
-    stopped = [(50, 75, "timer", "50"), (100, 100, "timer", "100")]
-    went_on = [(80, 60, "timer", "50"), (100, 70, "timer", "100")]
+    stopped = [(30, 65, "timer", "30"), (50, 75, "timer", "50"), (100, 100, "timer", "100")]
+    went_on = [(80, 60, "timer", "30"), (80, 60, "timer", "50"), (100, 70, "timer", "100")]
     assert told(world) == (stopped if clock_stops else went_on)
 
 

@@ -368,11 +368,14 @@ def test_an_actor_sees_whether_its_store_can_be_written_and_the_log_has_each_cha
     saw: list[bool] = []
     world = Hosted(
         host,
-        until_us=10 * S,
+        until_us=36 * S,
         a={"say": lambda context, _: saw.append(context.store.writable)},
-        c=said_to_a("1", "2", "3"),
+        c={
+            "start": lambda context: [context.set_timer(str(n), n * 16 * S) for n in range(3)],
+            "timer": lambda context, name: say("a", name)(context),
+        },
     )
-    for at_us, writable in ((1 * S, False), (1 * S, False), (3 * S, True)):
+    for at_us, writable in ((8 * S, False), (8 * S, False), (24 * S, True)):
         world.at(at_us, world.sim.set_writable, "a", "full", writable)
     for _ in range(2):
         trace = Trace()

@@ -10,16 +10,20 @@ import trio
 
 from actors.errors import ActorFailedError, SimulationError
 from actors.mailbox import Mailbox
-from actors.network import JOIN_LIMIT_S, QUEUE_LIMIT, Network
+from actors.network import EAGER_LIMIT, JOIN_LIMIT_S, QUEUE_LIMIT, Network
 from actors.world import TrioWorld
-from tests.actors.harness import Trace
+from tests.actors.harness import S, Trace
 from tests.actors.hosts import Hosted, by_actor
-from tests.actors.puppets import Say, say
+from tests.actors.puppets import Say, World, say
+from tests.contracts.fault import FakeWorld
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
 from transports.envelope import Envelope
-from transports.local import Handle
+from transports.faults.black_hole import BlackHole
+from transports.local import Handle, TcpTransport
+from transports.units import Duration
 from transports.wire import WireCodec
+from transports.wiring import Wiring
 
 CODEC = WireCodec([Say])
 
@@ -213,6 +217,27 @@ async def test_a_broken_wire_loses_what_it_did_not_write_until_it_is_up_again(
     assert len(rig.lost) == 3
 
 
+async def test_a_new_wire_ends_the_one_whose_break_was_not_noticed(nursery: trio.Nursery) -> None:
+    rig = Rig()
+    await rig.network.open(nursery, ["a", "b"])
+    rig.send(1)
+    old = rig.transport.connect("a", "b")
+    await trio.testing.wait_all_tasks_blocked()
+    rig.send(2)
+    new = rig.transport.connect("a", "b")
+    await trio.testing.wait_all_tasks_blocked()
+    assert rig.transport.reasons == ["it has connected anew"]
+    rig.send(3)
+    assert [await new.taken.receive() for _ in range(2)] == [
+        frame(number, "a", "b") for number in (2, 3)
+    ]
+    old.cut()
+    await trio.testing.wait_all_tasks_blocked()
+    rig.send(4)
+    assert await new.taken.receive() == frame(4, "a", "b"), "the old one's end broke nothing"
+    assert rig.lost == []
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
@@ -334,6 +359,44 @@ def test_a_message_to_oneself_is_lost_if_the_mailbox_is_full() -> None:
         ("mailbox full", "2"),
         ("mailbox full", "3"),
     ]
+
+
+async def test_detours_take_sockets_so_fewer_are_joined_beforehand(nursery: trio.Nursery) -> None:
+    names = [str(number) for number in range(13)]
+    pairs = len(names) * (len(names) - 1) // 2
+    assert pairs < EAGER_LIMIT < 3 * pairs
+
+    def network(*faults: BlackHole) -> Network:
+        transport = TcpTransport()
+        transport.interpose(Wiring(FakeWorld(), [fault.at_work() for fault in faults]), 1.0)
+        return Network(transport, CODEC, Rig().arrive, lambda *_: None)
+
+    few, many = network(BlackHole(source="1", target="2")), network(BlackHole())
+    await few.open(nursery, names)
+    await many.open(nursery, names)
+    assert len(few._ends) == 2 * pairs
+    assert many._ends == {}, "each two with their first message"
+    nursery.cancel_scope.cancel()
+
+
+def test_what_a_broken_connection_took_is_told_when_both_ends_know() -> None:
+    hole = BlackHole(name="hole", source="b", lasts=Duration(10 * S), close=Duration(3 * S))
+
+    def over_tcp(seed: int, cell: str) -> TrioWorld:
+        return TrioWorld(seed, cell, transport=TcpTransport(), clock=None, speed=200)
+
+    world = World(
+        host=over_tcp,
+        faults=[hole],
+        until_us=8 * S,
+        a={},
+        b={"start": lambda c: c.set_timer("t", S), "timer": lambda c, _: say("a", "x")(c)},
+    )
+    trace = Trace()
+    assert by_actor(world.run(0, trace), "a") == []
+    (drop,) = (record for record in trace.records if record[1] == "drop")
+    assert (drop[3], drop[4]) == ("a", "hole")
+    assert drop[2] < 7 * S
 
 
 def test_nothing_that_is_under_way_at_the_end_is_told_as_lost() -> None:

@@ -14,6 +14,7 @@ from actors.messages import (
 from actors.server import (
     OFFER_LIMIT,
     SWEEP_LIMIT,
+    SWEEP_PAUSE_US,
     TRANSITIONS,
 )
 from tests.actors.harness import SESSION, S
@@ -378,6 +379,17 @@ def test_the_sweep_survives_being_lost_at_any_point() -> None:
         service.start()
     service.sweep_at(7 * DAY)
     assert service.status(run) == "expired"
+
+
+def test_a_sweep_after_a_start_waits_a_moment_for_one_that_fails_is_followed_by_a_start() -> None:
+    service = Service()
+    run = service.queued()
+    service.context.now_us = 8 * DAY
+    service.start()
+    assert service.context.timers["sweep"] == SWEEP_PAUSE_US
+    service.fire("sweep")
+    assert service.status(run) == "expired"
+    assert "sweep" not in Service().context.timers, "where nothing can be due, nothing comes"
 
 
 def test_a_sweep_is_a_short_turn_and_comes_again_at_once_for_the_rest() -> None:

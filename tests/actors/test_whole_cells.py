@@ -27,8 +27,10 @@ from tests.actors.drawing import MESSAGES
 from tests.actors.harness import SESSION, Bench, S, Trace, make_cell, put_to_work, rows
 from transports.codec import Codec
 from transports.envelope import Envelope
+from transports.faults.disk_full import DiskFull
 from transports.faults.drop import Drop
 from transports.memory import Link
+from transports.units import Duration
 from transports.verdict import LOST, Verdict
 
 FIVE = Durations.parse("5s")
@@ -219,3 +221,27 @@ def test_windowed_jitter_spreads_relays_that_were_in_phase() -> None:
     assert busiest_second("none") == 300, "fixed polls stay in phase for ever"
     # 300 relays over 20 seconds are 15 a second; a Poisson count above 40 has a chance of 1e-8
     assert busiest_second("window") <= 40
+
+
+@pytest.mark.parametrize("victim", ["server", "relay", "engine", "agent"])
+def test_an_actor_whose_disk_is_full_keeps_nobody_busy_and_recovers(victim: str) -> None:
+    turns: Counter[int] = Counter()  # by the second
+
+    def hook(_context: ActorContext, _writes: Sequence[Undo]) -> Commit:
+        turns[sim.now_us // S] += 1
+        assert turns[sim.now_us // S] < 100, "time stands still while turns fail"
+        return Commit.DONE
+
+    sim = make_cell(
+        server=Server.Config(start_deadline_us=Duration(60 * S), run_deadline_us=Duration(60 * S)),
+        relay=Relay.Config(phase_us=FIVE),
+        engine=Engine.Config(duration_us=Durations.parse("20s")),
+        agent=Agent.Config(poll=parse_polls("every 10s"), runs=3, every_us=Durations.parse("10s")),
+        commit_hook=hook,
+    )
+    full = DiskFull(name="full", actor=victim, at=Duration(8 * S), lasts=Duration(300 * S))
+    put_to_work(full.at_work(), sim)
+    sim.on_begin.append(lambda: sim.at(900 * S, sim.finish))
+    sim.run(0)
+    assert all(run.status in TERMINAL for run in rows(sim, "server", "runs"))
+    assert all(job.ended for job in rows(sim, "agent", "jobs"))

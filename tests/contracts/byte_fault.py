@@ -6,7 +6,8 @@ what this kind does to bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
@@ -15,9 +16,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actors.config import decode_hook
+from actors.guarded import simulator
 from actors.streams import HashedStream
-from transports.faults.byte_fault import ByteFault, End, Pause, Piece, Site, Stage, Step
-from transports.flow import through
+from actors.world import TrioWorld
+from scenarios.spec import FAULTS
+from tests.actors.harness import S, Trace
+from tests.actors.hosts import MakeHost
+from tests.actors.puppets import World, say
+from transports.faults.byte_fault import ByteFault, End, Pause, Piece, Site, Stage, Step, through
+from transports.faults.fault import Fault
+from transports.local import TcpTransport, UnixTransport
 
 KEY = b"k" * 32
 # Each kind's class runs the same test, which hypothesis takes for a slip.
@@ -123,6 +131,126 @@ class ByteFaultContract:
         pieces, end = bench.carry(chunks)
         assert [piece.data for piece in pieces] == chunks
         assert (end, bench.fired) == (None, 0)
+
+
+def over(transport: Callable[[], TcpTransport]) -> MakeHost:
+    """Worlds over sockets, 200 times as fast as the machine's clock."""
+    return lambda seed, cell: TrioWorld(seed, cell, transport=transport(), clock=None, speed=200)
+
+
+IN_MEMORY: dict[str, MakeHost] = {
+    "simulator": simulator,
+    "guarded": partial(simulator, guarded=True),
+    "trio": TrioWorld,
+}
+EVERY_HOST = IN_MEMORY | {"tcp": over(TcpTransport)}
+UNIX = over(UnixTransport)
+LAST = 45  # the number that must come back in the end
+
+
+class Talk:
+    """`b`, which dials, counts aloud once a second to `a`, which says the same back."""
+
+    def __init__(self, host: MakeHost, *faults: Fault) -> None:
+        self.count = 0
+        self.came_back: list[str] = []
+        self.world = World(
+            host=host,
+            faults=faults,
+            until_us=3_600 * S,
+            a={"say": lambda context, envelope: say("b", envelope.body.text)(context)},
+            b={
+                "start": self.begin,
+                "timer": self.tick,
+                "say": self.hear,
+            },
+        )
+
+    def begin(self, context: Any) -> None:
+        self.count = 0
+        self.came_back.clear()
+        context.set_timer("tick", S)
+
+    def tick(self, context: Any, _timer: str) -> None:
+        self.count += 1
+        say("a", str(self.count))(context)
+        context.set_timer("tick", S)
+
+    def hear(self, _context: Any, envelope: Any) -> None:
+        self.came_back.append(envelope.body.text)
+        if envelope.body.text.isdecimal() and int(envelope.body.text) == self.count >= LAST:
+            self.world.sim.finish()
+
+    def run(self, replication: int = 0) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """What was seen, and what the log has of losses."""
+        trace = Trace()
+        seen = self.world.run(replication, trace)
+        return seen, [record for record in trace.records if record[1] in ("drop", "fault")]
+
+
+class ScenarioByteFaultContract(ByteFaultContract):
+    """What a kind promises that a scenario may have; it acts from 10 s to 40 s on what b says.
+
+    `acting` is what its table needs so that it does something in that time.
+    """
+
+    acting: ClassVar[dict[str, Any]] = {}
+    faithful = True  # whether what arrives is what was sent
+
+    def acts(self) -> Any:
+        """Return the fault."""
+        table = {"name": "it", "from": "b", "to": "a", "at": "10s", "for": "30s"}
+        return self.fault(**table | self.acting)
+
+    def test_it_is_in_the_list_of_kinds_under_its_name(self) -> None:
+        assert FAULTS[str(self.kind.__struct_config__.tag)] is self.kind
+
+    def test_it_says_what_it_means_on_each_transport(self) -> None:
+        assert self.kind.__doc__
+        assert self.kind.in_memory is not Fault.in_memory
+        assert self.kind.over_sockets is not Fault.over_sockets
+
+    @pytest.mark.parametrize("host", EVERY_HOST.values(), ids=EVERY_HOST)
+    def test_what_arrives_is_in_order_at_most_once_and_all_again_once_it_has_healed(
+        self, host: MakeHost
+    ) -> None:
+        self.check(host)
+
+    def check(self, host: MakeHost) -> None:
+        """Let it act in a world, and see what becomes of the messages."""
+        talk = Talk(host, self.acts())
+        seen, losses = talk.run()
+        said = [int(what[0]) for _, who, *what in seen if who == "a" and what[0].isdecimal()]
+        assert said[:4] == [1, 2, 3, 4], "nothing happens before; sockets may be late"
+        assert said[-1] >= LAST
+        back = [int(text) for text in talk.came_back if text.isdecimal()]
+        if self.faithful:
+            drops = [record[5] for record in losses if record[1] == "drop"]
+            lost = [int(drop.body.text) for drop in drops if drop.target == "a"]
+            assert sorted(said + lost) == list(range(1, said[-1] + 1)), "each is told once"
+            assert said == sorted(set(said))
+            assert back == sorted(set(back))
+            assert set(back) <= set(said)
+        (working,) = talk.world.faults
+        assert working.fired > 0
+        assert working.healed_us == 40 * S
+        assert {record[4] for record in losses if record[1] == "drop"} <= {"it", "disconnected"}
+        assert {tuple(record[3:]) for record in losses if record[1] == "fault"} <= {
+            ("b", "it", "disconnect")
+        }
+        wiring = talk.world.wiring
+        assert wiring is not None
+        assert talk.world.lines is not None or not wiring.connections, "nothing is left open"
+
+    def test_it_is_the_same_on_every_host_in_memory_and_in_each_order_of_replications(self) -> None:
+        talks = [Talk(host, self.acts()) for host in IN_MEMORY.values()]
+        first, second = ([talk.run(number) for talk in talks] for number in (0, 1))
+        for outcomes in (first, second):
+            assert all(seen == outcomes[0][0] for seen, _ in outcomes)
+        alone = Talk(simulator, self.acts())
+        assert alone.run(1) == second[0]
+        assert alone.run(0) == first[0]
+        assert alone.world.run() == first[0][0], "without a log it is the same"
 
 
 def ends(stage: Stage, at_us: int = 0) -> list[Pause]:

@@ -70,6 +70,10 @@ class FakeWorld:
         assert fault, "a fault says who it is"
         return self._did(f"rate {rate_ppm}", name)
 
+    def tell(self, name: str, fault: str, act: str) -> None:
+        assert fault, "a fault says who it is"
+        self._did(act, name)
+
     def set_writable(self, name: str, fault: str, writable: bool) -> None:
         assert fault, "a fault says who it is"
         self._did("writable" if writable else "full", name)

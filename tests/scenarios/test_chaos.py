@@ -71,7 +71,10 @@ def test_each_holds_on_the_trio_host(name: str) -> None:
     assert play(name, SHORTER.get(name), driver="trio", replications=count).exit is Exit.OK
 
 
-@pytest.mark.parametrize("name", ["late_go", "engine_dies", "full_disk", "bad_sector"])
+@pytest.mark.parametrize(
+    "name",
+    ["late_go", "engine_dies", "full_disk", "bad_sector", "bad_middlebox", "captive_portal"],
+)
 def test_some_hold_over_sockets(name: str) -> None:
     soon = {"run.until": "done"}
     results = play(name, soon, driver="trio", transport="tcp", speed=200.0, replications=1)
@@ -97,9 +100,12 @@ def test_each_holds_with_other_chance(name: str) -> None:
 # What stops the harm: without it the scenario fails.
 CURES: list[tuple[str, dict[str, Any]]] = [
     ("agent_dies", {"server.use": f"{UNSAFE}:NoKeys"}),
+    ("bad_middlebox", {"relay.outbox": False}),
     ("both_restart", {"relay.use": f"{UNSAFE}:NoJournal"}),
+    ("captive_portal", {"relay.outbox": False}),
     ("crashing_commits", {"relay.use": f"{UNSAFE}:NoJournal"}),
     ("cut_cancel", {"relay.control": "10m"}),
+    ("flaky_router", {"relay.outbox": False}),
     ("full_disk", {"engine.report": "20m"}),
     ("given_up_asleep", {"server.use": f"{UNSAFE}:NoFinality"}),
     ("held_traffic", {"server.use": f"{UNSAFE}:NoKeys"}),

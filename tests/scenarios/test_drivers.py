@@ -250,6 +250,38 @@ def test_one_flag_takes_a_file_with_faults_from_the_simulator_to_sockets(tmp_pat
     assert again(memory.plan).endswith("--driver trio")
 
 
+BROKEN = """schema = 1
+name = "broken"
+profile = "recommended"
+[run]
+converge = "5m"
+until = ["done", "6m"]
+[engine]
+duration = "20s"
+[[fault]]
+kind = "reset"
+from = "relay"
+at = "10s"
+for = "20s"
+[[fault]]
+kind = "corrupt"
+share = 0.05
+on = "run.started"
+for = "10s"
+"""
+
+
+@pytest.mark.parametrize("transport", ["tcp", "unix"])
+def test_byte_faults_act_on_the_sockets_between_actors(tmp_path: Path, transport: Any) -> None:
+    path = tmp_path / "faulty.toml"
+    path.write_text(BROKEN)
+    options: dict[str, Any] = {"driver": "trio", "transport": transport, "speed": 300.0, "jobs": 1}
+    one = run(path, **options).scenarios[0]
+    assert all(sum(one.cells[0].fired(name)) for name in ("reset-1", "corrupt-2"))
+    assert one.troubles == []
+    assert one.found == []
+
+
 def test_unix_sockets_leave_no_folder_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,10 +326,11 @@ def test_a_world_in_which_nothing_happens_for_long_is_not_stuck(tmp_path: Path) 
     assert one.troubles == []
 
 
-@pytest.mark.parametrize("kind", ["crash", "disk_full", "failed_write"])
+@pytest.mark.parametrize("kind", ["crash", "disk_full", "failed_write", "clock_step"])
 def test_what_acts_within_an_actor_is_refused_for_a_program(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "faulty.toml"
     fault = f'[[fault]]\nkind = "{kind}"\nactor = "relay*"\n'
+    fault += 'by = "-1h"\n' if kind == "clock_step" else ""
     mine = FAULTY + '[[relay]]\nname = "relay-1"\ncommand = ["./mine"]\n'
     path.write_text(mine + fault)
     for driver in ("sim", "trio"):
@@ -305,6 +338,17 @@ def test_what_acts_within_an_actor_is_refused_for_a_program(tmp_path: Path, kind
             load_plans([str(path)], Options(driver=driver))
     path.write_text(mine + '[[relay]]\nname = "relay-2"\n' + fault)
     assert load_plans([str(path)], Options(driver="trio", transport="tcp")), "one of them is ours"
+
+
+@pytest.mark.parametrize("driver", ["sim", "trio"])
+def test_what_only_sockets_can_do_is_refused_in_memory(tmp_path: Path, driver: Any) -> None:
+    path = tmp_path / "faulty.toml"
+    slices = '[[fault]]\nkind = "slice"\nsize = "5B"\n'
+    path.write_text(FAULTY + slices)
+    with pytest.raises(ScenarioError, match="slice-2 does nothing to a message that arrives whole"):
+        run(path, driver=driver, jobs=1)
+    path.write_text(FAULTY + slices + 'pause = "1ms"\n')
+    assert run(path, driver=driver, jobs=1).scenarios[0].troubles == []
 
 
 def test_a_scenario_s_world_is_tasks_in_memory_or_sockets_between_ranked_actors() -> None:
@@ -328,6 +372,8 @@ def test_a_program_is_told_its_sessions_and_is_started_in_the_scenario_s_folder(
     programs = world._transport
     assert isinstance(programs, ProgramTransport)
     assert programs.server == "server"
+    assert not world.shift_clock("mine", "it", 1), "its clock is the machine's"
+    assert not world.set_clock_rate("mine", "it", 2_000_000)
     mine, asks = programs.launches["mine"], programs.launches["agent"]
     assert list(programs.launches) == ["mine", "agent"]
     assert (mine.command, mine.folder, mine.may_end) == (("./mine", "fast"), tmp_path, False)

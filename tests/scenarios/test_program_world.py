@@ -129,6 +129,19 @@ def test_killed_it_comes_back_and_the_scenario_ends(tmp_path: Path) -> None:
 
 
 @needs_perl
+def test_a_byte_fault_breaks_its_connection_and_it_dials_again(tmp_path: Path) -> None:
+    text = '[[fault]]\nkind = "reset"\nfrom = "relay"\nto = "server"\nat = "8s"\nnth = 1\n'
+    text += '[workload]\nruns = 2\nevery = "20s"\n'
+    cell = build(tmp_path, QUICK + text)
+    found = records(cell)
+    assert cell.faults[0].fired == 1
+    (cut,) = (one for one in found if type(one) is FaultRecord)
+    assert (cut.actor, cut.act) == ("relay", "disconnect")
+    assert [one for one in bodies(found, Sync) if one.t > cut.t], "it is heard again"
+    assert len(list(bodies(found, Accepted))) == 2
+
+
+@needs_perl
 @pytest.mark.parametrize("kind", ["pause", "suspend"])
 def test_stopped_it_is_silent_until_it_goes_on(tmp_path: Path, kind: str) -> None:
     text = f'[[fault]]\nkind = "{kind}"\nactor = "relay"\nat = "10s"\nfor = "20s"\n'

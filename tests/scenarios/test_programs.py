@@ -15,10 +15,13 @@ from actors.errors import SimulationError
 from scenarios import programs
 from scenarios.guard import Guard
 from scenarios.programs import Launch, ProgramFailedError, ProgramTransport, to_stderr
+from tests.contracts.fault import FakeWorld
 from tests.scenarios.own_programs import greeter, is_alive, is_gone
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
+from transports.faults.reset import Reset
 from transports.local import RANKS, Wire
+from transports.wiring import Wiring
 
 Act = Callable[["Stage"], Awaitable[None]]
 
@@ -263,10 +266,13 @@ def test_should_we_be_killed_a_guard_ends_it_and_knows_when_it_has_ended(
         await stage.until(lambda: stage.said)
         program.kill()
         program.revive()
-        await stage.until(lambda: len(stage.ends) == 2)
+        await stage.until(lambda: len(pids()) == len(stage.ends) == 2)
+
+    def pids() -> list[int]:
+        return [int(line.split()[-1]) for line in stage.said if line.startswith("mine: pid")]
 
     stage.play(kill_and_revive)
-    one, other = (int(line.split()[-1]) for line in stage.said if line.startswith("mine: pid"))
+    one, other = pids()
     assert told == [("add", one), ("remove", one), ("add", other), ("remove", other)]
 
 
@@ -306,3 +312,11 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_each_line_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     to_stderr("mine: word")
     assert capsys.readouterr() == ("", "mine: word\n")
+
+
+def test_byte_faults_leave_a_program_s_link_the_machine_s_times() -> None:
+    fault = Reset(source="relay").at_work()
+    transport = ProgramTransport({}, {}, "server", 20.0)
+    transport.interpose(Wiring(FakeWorld(), [fault]), 20.0)
+    assert transport.is_faulty("relay", "server")
+    assert transport._timings is None, "its heartbeats go by its own clock"

@@ -126,6 +126,7 @@ def test_a_scenario_file_is_a_fault_file_too(tmp_path: Path) -> None:
         ('[[fault]]\nkind = "delay"\ndelay = "5"', "5 has no unit"),
         ('[[fault]]\nkind = "reset"\nafer = "5s"', 'did you mean "after"?'),
         ('[[fault]]\nkind = "reset"\nmessage = "Sync"', "knows no message"),
+        ('[[fault]]\nkind = "reset"\non = "run.started"', "knows no event"),
         ('[[fault]]\nkind = "reset"\nnth = 1\nevery = 2', "one of nth, every and probability"),
         ('[[fault]]\nkind = "reset"\nfrom = "agent"', "stands on neither direction"),
         ("fault = [5]", '"fault"'),

@@ -169,15 +169,20 @@ REFUSED = {
     "clock_skew": 'actor = "relay"\nby = "+1h"\nfor = "1s"\n',
     "clock_step": 'actor = "relay"\nby = "+1h"\n',
     "clock_drift": 'actor = "relay"\nrate = 1.5\nfor = "1s"\n',
+    "reset": 'from = "relay"\nto = "server"\nat = "1s"\n',
 }
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_fault_of_what_a_process_keeps_to_itself_is_refused(tmp_path: Path, kind: str) -> None:
+def test_a_fault_that_does_not_act_on_separate_processes_is_refused(
+    tmp_path: Path, kind: str
+) -> None:
     path = write(tmp_path, f'{SMALL}[[fault]]\nkind = "{kind}"\n{REFUSED[kind]}')
     [(place, words, cure)] = refused(path, driver="trio", transport="tcp")
     assert (place, cure) == (str(path), "leave --processes out")
-    assert words == f"the fault {kind}-1, a {kind}, can't reach into an actor's own process"
+    assert (
+        words == f"the fault {kind}-1, a {kind}, does not act on actors in processes of their own"
+    )
 
 
 def test_the_faults_that_reach_processes_are_those_of_links_signals_and_commits() -> None:

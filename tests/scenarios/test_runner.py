@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from scenarios import runner as module
-from scenarios.folder import Folder
+from scenarios.folder import Folder, read_journal
 from scenarios.load import Plan, load_plan
 from scenarios.problems import ScenarioError
-from scenarios.results import Exit, Results
+from scenarios.results import Exit, Results, encoded
 from scenarios.run import head_of, load_plans, resume
 from scenarios.runner import Options, Runner
 from scenarios.schedule import Schedule
@@ -107,6 +107,21 @@ def test_trouble_is_the_same_for_any_number_of_jobs(
         if line.startswith(b'{"kind":"end"')
     ]
     assert outcomes == ["ended"] * 5 + ["failed"]
+    _, entries, _ = read_journal(tmp_path / "out" / "journal.jsonl")
+    assert any(entry.rows.trouble is not None for entry in entries)
+    looked = Runner([load_plan(path)], Options(), None).look(entries)
+    assert encoded(looked) == encoded(results)
+    for cell, ran in zip(looked.scenarios[0].cells, one.cells, strict=True):
+        assert cell.digest() == ran.digest()
+
+
+def test_what_was_in_trouble_is_run_again_when_resumed(tmp_path: Path) -> None:
+    path = write_foreign(tmp_path, "if context._world.replication == 3: 1 / 0")
+    whole = run_plan(tmp_path, "out", [load_plan(path)], Options(jobs=1))
+    (tmp_path / "out" / "results.json").unlink()
+    again = resume(tmp_path / "out", jobs=1)
+    assert encoded(again) == encoded(whole)
+    assert [cell.replications for cell in again.scenarios[0].cells] == [3]
 
 
 def test_cells_that_were_done_before_an_earlier_one_failed_are_forgotten(

@@ -91,6 +91,14 @@ def test_a_file_with_everything_is_valid() -> None:
     assert mistakes(GOOD) == []
 
 
+def test_a_key_that_kinds_of_fault_read_differently_is_its_kind_s() -> None:
+    strikes = 'schema = 1\nname = "x"\n[[fault]]\nkind = "kill"\nactor = "relay"\nevery = "80s"\n'
+    counts = 'schema = 1\nname = "x"\n[[fault]]\nkind = "reset"\nevery = 3\n'
+    assert mistakes(strikes) == mistakes(counts) == []
+    assert [where for where, _ in mistakes(counts.replace("3", '"80s"'))] == ["fault.0.every"]
+    assert [where for where, _ in mistakes(strikes.replace('"80s"', "3"))] == ["fault.0.every"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "where"),
     [
@@ -148,6 +156,16 @@ def valid(kind: str, key: str, value: Any) -> bool:
 @given(st.integers(0, DURATION_LIMIT_US))
 def test_every_duration_is_valid(us: int) -> None:
     assert valid("relay", "poll", str(Duration(us)))
+
+
+@pytest.mark.parametrize(
+    ("by", "takes"),
+    [("+1d", True), ("-1h30m", True), ("20s", True), ("--1h", False), ("1", False), (-5, False)],
+)
+def test_an_offset_has_a_sign_or_none(by: Any, takes: bool) -> None:
+    schema = SCHEMA["$defs"]["fault"]
+    fault = {"kind": "clock_step", "actor": "relay", "by": by}
+    assert Draft202012Validator(schema).is_valid(fault) is takes
 
 
 def test_the_examples_of_the_small_languages_are_valid() -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from actors.world import TrioWorld
+from scenarios.build import CellRun
 from scenarios.explore import with_plan
 from scenarios.spec import FAULTS
-from scenarios.swarm import HEAL_S, plan_of
+from scenarios.swarm import BREAKING, HEAL_S, plan_of
+from tests.actors.harness import Trace
 from tests.scenarios.loading import load
+from transports.faults.byte_fault import ByteFault
 from transports.faults.fault import LinkFault
 
 KINDS = {"server": "server", "relay": "relay", "engine": "engine", "agent": "agent"}
@@ -27,9 +32,20 @@ def test_plans_have_every_kind_of_fault_and_leave_every_kind_out() -> None:
     seen = Counter(kind for plan in PLANS for kind in {table["kind"] for table in plan})
     assert set(seen) == set(FAULTS)
     for kind, count in seen.items():
-        assert 30 < count < 250, kind
+        rare = issubclass(FAULTS[kind], ByteFault)
+        assert (12 < count < 60) if rare else (30 < count < 250), kind
     assert all(PLANS)
     assert len({table["name"] for table in PLANS[0]}) == len(PLANS[0])
+
+
+def test_each_fifth_plan_breaks_connections_too() -> None:
+    broken = [
+        number
+        for number, plan in enumerate(PLANS)
+        if any(issubclass(FAULTS[table["kind"]], ByteFault) for table in plan)
+    ]
+    assert all(number % BREAKING == BREAKING - 1 for number in broken)
+    assert len(broken) > 50
 
 
 @pytest.mark.parametrize("number", range(40))
@@ -41,3 +57,19 @@ def test_every_plan_is_one_that_a_file_may_have_and_heals(number: int, tmp_path:
             assert fault.nth is not None
         if fault.at is not None and fault.lasts is not None:
             assert fault.at + fault.lasts <= HEAL_S * 1_000_000
+
+
+@pytest.mark.parametrize("number", range(BREAKING - 1, 8 * BREAKING, BREAKING))
+def test_connections_break_alike_on_both_hosts_in_memory(number: int, tmp_path: Path) -> None:
+    plan = load(tmp_path, '[workload]\nruns = 3\nevery = "30s"\n')
+    breaks = [table for table in PLANS[number] if issubclass(FAULTS[table["kind"]], ByteFault)]
+    scenario = with_plan(plan.scenarios[0], breaks)
+
+    def outcome(world: type[TrioWorld] | None) -> tuple[Any, ...]:
+        cell = CellRun(scenario, 1, "", plan.folder, world=world)
+        trace = Trace()
+        cell.simulator.run(number, trace)
+        drops = sorted(record[2:5] for record in trace.records if record[1] == "drop")
+        return cell.simulator.now_us, [fault.fired for fault in cell.faults], drops
+
+    assert outcome(None) == outcome(TrioWorld)

@@ -120,6 +120,7 @@ def test_our_kinds_take_a_files_keys() -> None:
         ),
         ({"type": "throttle", "attributes": {"rate": "0B"}}, "at least 1B"),
         ({"type": "corrupt", "attributes": {"from": "client"}}, '"stream" of the toxic says it'),
+        ({"type": "reset", "attributes": {"on": "run.started"}}, "knows no event"),
         ({"type": "partition", "attributes": {"both": True}}, '"stream" of the toxic says it'),
         ({"type": "reset", "attributes": {"nth": 1}, "toxicity": 0.5}, "one of nth, every"),
     ],

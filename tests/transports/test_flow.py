@@ -12,7 +12,7 @@ from actors.chance import Durations, Sizes
 from actors.streams import HashedStream
 from transports.faults.black_hole import BlackHole
 from transports.faults.byte_delay import ByteDelay
-from transports.faults.byte_fault import ByteFault, End, Pause, Piece, Site, Stage
+from transports.faults.byte_fault import ByteFault, End, Pause, Piece, Site, Stage, through
 from transports.faults.byte_partition import BytePartition
 from transports.faults.close_after import CloseAfter
 from transports.faults.half_close import HalfClose
@@ -20,7 +20,7 @@ from transports.faults.reset import Reset
 from transports.faults.slice import Slice
 from transports.faults.slow_close import SlowClose
 from transports.faults.throttle import Throttle
-from transports.flow import CHUNK_BYTES, QUEUE_LIMIT_BYTES, Flow, Mark, through
+from transports.flow import CHUNK_BYTES, QUEUE_LIMIT_BYTES, Flow, Mark
 from transports.proxy import Time
 from transports.units import Size
 

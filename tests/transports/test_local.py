@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 import trio
 
+from tests.contracts.fault import Chance
 from transports.connection import BrokenLinkError, Timings
+from transports.faults.reset import Reset
 from transports.handshake import Hello, RefusedError, greet
 from transports.local import RANKS, MemoryTransport, TcpTransport, Transport, UnixTransport, Wire
 from transports.tcp import connect_tcp
+from transports.wiring import Wiring
 
 QUICK = Timings(retry_first_s=0.01, retry_limit_s=0.01)
 BOTH = pytest.mark.parametrize(
@@ -164,3 +167,56 @@ async def test_over_tcp_nobody_else_may_take_a_name() -> None:
             stream = await connect_tcp("127.0.0.1", transport._ports["a"])
             with pytest.raises(RefusedError, match="unknown name or wrong token"):
                 await greet(stream, Hello(name="b", boot="x", token=token), Timings())
+
+
+class World:
+    """As much of a world as faults at work need; its time stands still."""
+
+    now_us = 0
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def at(self, _due_us: int, action: Callable[[], None]) -> None:
+        self.begin = action
+
+    def tell(self, *what: str) -> None:
+        self.told.append(what)  # type: ignore[arg-type]  # of three
+
+
+@pytest.mark.parametrize("make", [TcpTransport, UnixTransport], ids=["tcp", "unix"])
+async def test_whom_a_byte_fault_names_is_joined_through_it_and_the_others_directly(
+    make: Callable[..., TcpTransport],
+) -> None:
+    fault = Reset(name="cut", source="b", target="a", nth=1).at_work()
+    world = World()
+    fault.attach(world, ())  # type: ignore[arg-type]  # the part of a world that is used
+    fault.start(Chance())
+    transport = make({"b": 1, "c": 2}, timings=QUICK)
+    wiring = Wiring(world, [fault])  # type: ignore[arg-type]  # likewise
+    transport.interpose(wiring, 20.0)
+    assert transport._timings == QUICK.at_speed(20.0)
+    assert (transport.is_faulty("a", "b"), transport.is_faulty("a", "c")) == (True, False)
+    async with opened(transport, "a", "b", "c") as joined:
+        transport.join("a", "b")
+        transport.join("c", "a")
+        (near, over), (far, far_over) = await joined.wire("b", "a"), await joined.wire("a", "b")
+        other, _ = await joined.wire("c", "a")
+        await near.send(b"through it")
+        assert await far.receive() == b"through it"
+        assert [ends[:2] for ends in wiring.connections] == [("b", "a")]
+        world.begin()
+        for end in (near, far):
+            with pytest.raises(BrokenLinkError):
+                await end.receive()
+        over.set()
+        far_over.set()
+        (near, _), (far, _) = await joined.wire("b", "a"), await joined.wire("a", "b")
+        await near.send(b"and again")
+        assert await far.receive() == b"and again"
+        assert world.told == [("b", "cut", "disconnect")]
+        await other.send(b"all the time")
+        (there, _) = await joined.wire("a", "c")
+        assert await there.receive() == b"all the time"
+        assert transport.culprit("a", "b") == "cut"
+    assert wiring.connections == (), "nothing is left open"

@@ -17,6 +17,8 @@ class BlackHole(ByteFault, frozen=True, kw_only=True, tag_field="kind", tag="bla
     """Swallows what is sent; with `close` the connection is closed after so long."""
 
     in_flight: ClassVar[str] = "is lost"
+    in_memory: ClassVar[str] = "each message is lost; 35 s without heartbeats end the connection"
+    over_sockets: ClassVar[str] = "the same; those 35 s are at least one of the machine's"
 
     close: Annotated[
         Duration | None, "when it closes the connection, from when it meets it; without it never"
@@ -29,6 +31,8 @@ class BlackHole(ByteFault, frozen=True, kw_only=True, tag_field="kind", tag="bla
 
 class Swallowing(Stage):
     """A `BlackHole` at work; it fires on each chunk that it swallows, and on its close."""
+
+    silences = True
 
     def __init__(self, site: Site, close: Duration | None) -> None:
         super().__init__(site)

@@ -15,6 +15,8 @@ class CloseAfter(EndingFault, frozen=True, kw_only=True, tag_field="kind", tag="
     """Closes a connection after `bytes` or `after`; with neither at once."""
 
     in_flight: ClassVar[str] = "passes up to the limit"
+    in_memory: ClassVar[str] = "counts the bytes of frames and greetings"
+    over_sockets: ClassVar[str] = "counts those of heartbeats too"
 
     def stage(self, site: Site) -> Stage:
         """Return what acts on one direction of one connection."""

@@ -21,8 +21,17 @@ class Corrupt(ByteFault, frozen=True, kw_only=True, tag_field="kind", tag="corru
     """Flips one bit in this `share` of all bytes."""
 
     in_flight: ClassVar[str] = "is corrupted too"
+    in_memory: ClassVar[str] = (
+        "a frame that can't be read ends the connection; one that can arrives changed"
+    )
+    over_sockets: ClassVar[str] = "the same, in heartbeats and greetings too"
 
     share: Annotated[Share, "how likely a byte has a bit flipped, 1e-9 to 1"] = 0.001
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether chance decides if it fires."""
+        return self.share < 1 or super().probabilistic
 
     def stage(self, site: Site) -> Stage:
         """Return what acts on one direction of one connection."""

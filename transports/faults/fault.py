@@ -65,6 +65,9 @@ class World(Protocol):
     def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
         """Let an actor's clocks go at a rate in millionths. False if nobody can set its clock."""
 
+    def tell(self, name: str, fault: str, act: str) -> None:
+        """Record that a fault does something to an actor."""
+
     def set_writable(self, name: str, fault: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""
 
@@ -86,6 +89,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     needs_world: ClassVar[bool] = False  # whether turns may fail and actors may die in its world
     sim_only: ClassVar[bool] = False  # whether only the simulator can do it
     on_programs: ClassVar[bool] = True  # whether it can act on a program of one's own
+    in_memory: ClassVar[str] = "yes"  # what it means in the simulator, and on trio in memory
+    over_sockets: ClassVar[str] = "the same"  # what it means over TCP and UNIX sockets
 
     name: Annotated[str, "its name in results; without it the kind and a number"] = ""
     at: Annotated[Duration | None, "when it begins; without it at the start"] = None
@@ -100,6 +105,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def probabilistic(self) -> bool:
         """Whether chance decides if it fires."""
         return self.probability is not None and 0.0 < self.probability < 1.0
+
+    @property
+    def needs_sockets(self) -> bool:
+        """Whether it does something over sockets alone."""
+        return False
 
     def acts_on(self, source: str, target: str) -> bool:
         """Return whether it stands on the link from `source` to `target`."""

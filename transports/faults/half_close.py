@@ -15,6 +15,8 @@ class HalfClose(EndingFault, frozen=True, kw_only=True, tag_field="kind", tag="h
     """Ends a direction after `bytes` or `after`; with neither at once."""
 
     in_flight: ClassVar[str] = "passes, then the direction ends"
+    in_memory: ClassVar[str] = "the connection ends, since half a link is none"
+    over_sockets: ClassVar[str] = "the receiver reads its end of stream, and closes"
 
     def stage(self, site: Site) -> Stage:
         """Return what acts on one direction of one connection."""

@@ -15,6 +15,12 @@ class Reset(EndingFault, frozen=True, kw_only=True, tag_field="kind", tag="reset
     """Resets both sides of a connection after `bytes` or `after`; with neither at once."""
 
     in_flight: ClassVar[str] = "may be lost"
+    in_memory: ClassVar[str] = (
+        "what is under way is lost, both ways; joined again after the back-off"
+    )
+    over_sockets: ClassVar[str] = (
+        "RST; on UNIX sockets a close. What a peer has not read yet may be lost"
+    )
 
     def stage(self, site: Site) -> Stage:
         """Return what acts on one direction of one connection."""

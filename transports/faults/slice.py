@@ -17,9 +17,18 @@ class Slice(ByteFault, frozen=True, kw_only=True, tag_field="kind", tag="slice")
     """Cuts each chunk into pieces of `size` bytes, at least 1, and waits `pause` between two."""
 
     in_flight: ClassVar[str] = "is cut too"
+    in_memory: ClassVar[str] = (
+        "a message arrives with its last piece; without `pause` refused: exit 2"
+    )
+    over_sockets: ClassVar[str] = "each read brings a piece"
 
     size: Annotated[Sizes, "how many bytes a piece has, at least 1"]
     pause: Annotated[Durations, "the time between two pieces of a chunk"] = Durations.parse("0s")
+
+    @property
+    def needs_sockets(self) -> bool:
+        """Whether it does something over sockets alone, where a message may come in pieces."""
+        return self.pause.constant == 0
 
     def stage(self, site: Site) -> Stage:
         """Return what acts on one direction of one connection."""

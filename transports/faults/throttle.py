@@ -19,6 +19,13 @@ class Throttle(ByteFault, frozen=True, kw_only=True, tag_field="kind", tag="thro
     """Lets `rate` bytes a second pass on each connection."""
 
     in_flight: ClassVar[str] = "passes at the rate"
+    in_memory: ClassVar[str] = (
+        "a message takes the time of its frame; one that takes over 60 s ends the connection"
+    )
+    over_sockets: ClassVar[str] = (
+        "the same, for heartbeats too; at 20 times the speed 20 times the bytes in "
+        "one of the machine's seconds"
+    )
 
     rate: Annotated[Size, "how many bytes a second pass"]
 

@@ -20,6 +20,8 @@ class Truncate(ByteFault, frozen=True, kw_only=True, tag_field="kind", tag="trun
     """Lets `keep` bytes of the `chunk`-th chunk of a direction pass, never all, then closes."""
 
     in_flight: ClassVar[str] = "passes up to the cut"
+    in_memory: ClassVar[str] = "a chunk is a frame"
+    over_sockets: ClassVar[str] = "a chunk is what one read brings"
 
     chunk: Annotated[Ordinal, "which chunk is cut, counted from 1 for each connection"] = 1
     keep: Annotated[

@@ -84,14 +84,14 @@ class LavishServer(Server):
 class BlindServer(Server):
     """Never sweeps."""
 
-    def arm_sweep(self, context: Context, due_us: int | None = None, now_us: int = 0) -> None: ...
+    def arm_sweep(self, context: Context, due_us: int, now_us: int) -> None: ...
 
 
 class TardyServer(Server):
     """Sweeps later than the start deadline."""
 
-    def arm_sweep(self, context: Context, due_us: int | None = None, now_us: int = 0) -> None:
-        super().arm_sweep(context, None if due_us is None else due_us + LATE_US, now_us)
+    def arm_sweep(self, context: Context, due_us: int, now_us: int) -> None:
+        super().arm_sweep(context, due_us + LATE_US, now_us)
 
 
 class LyingRelay(Relay):

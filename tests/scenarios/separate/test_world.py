@@ -163,8 +163,12 @@ def test_what_one_that_stays_down_holds_is_read_from_its_disk(tmp_path: Path) ->
 
 
 def crashed(folder: Path, keys: str, **more: Any) -> tuple[CellRun, list[Any]]:
-    text = QUICK + f'[[fault]]\nkind = "{more.get("kind", "crash")}"\nactor = "relay"\n{keys}'
-    cell = build(folder, text)
+    text = (
+        more.get("run", "")
+        + QUICK
+        + f'[[fault]]\nkind = "{more.get("kind", "crash")}"\nactor = "relay"\n{keys}'
+    )
+    cell = build(folder, text, speed=60.0)  # a new process takes a part of a second
     return cell, records(cell)
 
 
@@ -192,7 +196,7 @@ def test_killed_after_its_commit_a_turn_is_kept_and_nobody_hears_of_it(tmp_path:
 
 def test_a_full_disk_is_told_to_the_actor_and_to_its_next_process(tmp_path: Path) -> None:
     keys = 'at = "5s"\nfor = "40s"\n[[fault]]\nkind = "kill"\nactor = "relay"\nat = "25s"\n'
-    cell, found = crashed(tmp_path, keys, kind="disk_full")
+    cell, found = crashed(tmp_path, keys, kind="disk_full", run='until = "60s"\n')
     acts = [one.act for one in of(found, FaultRecord)]
     assert acts == ["unwritable", "kill", "start", "writable"]
     assert {one.why for one in of(found, UndoneRecord)} == {Commit.FAILED.value}

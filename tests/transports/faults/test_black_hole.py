@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.contracts.byte_fault import ByteFaultContract, ends
+from tests.contracts.byte_fault import ScenarioByteFaultContract, ends
 from transports.faults.black_hole import BlackHole
 from transports.faults.byte_fault import End, Pause
 
 
-class TestBlackHole(ByteFaultContract):
+class TestBlackHole(ScenarioByteFaultContract):
     """The suite, and the silence."""
 
     kind = BlackHole

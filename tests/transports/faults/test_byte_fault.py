@@ -48,9 +48,7 @@ class TestNothing(ByteFaultContract):
 def chosen(fault: ByteFault, count: int = 6) -> list[int]:
     """Which of the first connections it acts on."""
     return [
-        seen
-        for seen in range(1, count + 1)
-        if fault.acts_on(seen, HashedStream(KEY, f"pick/{seen}"))
+        seen for seen in range(1, count + 1) if fault.picks(seen, HashedStream(KEY, f"pick/{seen}"))
     ]
 
 

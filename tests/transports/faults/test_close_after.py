@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tests.contracts.byte_fault import ByteFaultContract, joined
+from tests.contracts.byte_fault import ScenarioByteFaultContract, joined
 from transports.faults.byte_fault import End
 from transports.faults.close_after import CloseAfter
 
 
-class TestCloseAfter(ByteFaultContract):
+class TestCloseAfter(ScenarioByteFaultContract):
     """The suite, and the close."""
 
     kind = CloseAfter
+    acting: ClassVar[dict[str, Any]] = {"bytes": "40B"}
     fields: ClassVar[dict[str, Any]] = {"bytes": "100B"}
 
     def test_it_closes_at_the_limit(self) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contracts.byte_fault import ByteFaultContract, chunk_lists, joined
+from tests.contracts.byte_fault import UNIX, ScenarioByteFaultContract, chunk_lists, joined
 from transports.faults.corrupt import Corrupt
 
 
-class TestCorrupt(ByteFaultContract):
+class TestCorrupt(ScenarioByteFaultContract):
     """The suite, and the flips."""
 
     kind = Corrupt
+    acting: ClassVar[dict[str, Any]] = {"share": 0.02}
+    faithful = False
     keeps = False
 
     @given(chunks=chunk_lists, share=st.sampled_from([0.01, 0.3, 1.0]))
@@ -44,3 +48,6 @@ class TestCorrupt(ByteFaultContract):
     def test_every_bit_of_a_byte_may_flip(self) -> None:
         pieces, _ = self.bench(share=1.0).carry([bytes(1_000)])
         assert set(joined(pieces)) == {1, 2, 4, 8, 16, 32, 64, 128}
+
+    def test_it_does_the_same_over_unix_sockets(self) -> None:
+        self.check(UNIX)

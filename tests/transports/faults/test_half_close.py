@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.contracts.byte_fault import ByteFaultContract, joined
+from tests.contracts.byte_fault import UNIX, ScenarioByteFaultContract, joined
 from transports.faults.byte_fault import End
 from transports.faults.half_close import HalfClose
 
 
-class TestHalfClose(ByteFaultContract):
+class TestHalfClose(ScenarioByteFaultContract):
     """The suite, and the end of one direction."""
 
     kind = HalfClose
@@ -20,3 +20,6 @@ class TestHalfClose(ByteFaultContract):
         bench = self.bench(after="2s")
         assert bench.stage.due_us == 2_000_000
         assert bench.stage.on_due() is End.HALF_CLOSE
+
+    def test_it_does_the_same_over_unix_sockets(self) -> None:
+        self.check(UNIX)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.contracts.byte_fault import ByteFaultContract, joined
+from tests.contracts.byte_fault import UNIX, ScenarioByteFaultContract, joined
 from transports.faults.byte_fault import End
 from transports.faults.reset import Reset
 
 
-class TestReset(ByteFaultContract):
+class TestReset(ScenarioByteFaultContract):
     """The suite, and the RST."""
 
     kind = Reset
@@ -20,3 +20,6 @@ class TestReset(ByteFaultContract):
         bench = self.bench(after="2s")
         assert bench.stage.due_us == 2_000_000
         assert bench.stage.on_due() is End.RESET
+
+    def test_it_does_the_same_over_unix_sockets(self) -> None:
+        self.check(UNIX)

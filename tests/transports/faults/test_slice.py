@@ -6,15 +6,16 @@ from typing import Any, ClassVar
 
 from hypothesis import given
 
-from tests.contracts.byte_fault import ByteFaultContract, chunk_lists, joined
+from tests.contracts.byte_fault import ScenarioByteFaultContract, chunk_lists, joined
 from transports.faults.byte_fault import Pause, Piece
 from transports.faults.slice import Slice
 
 
-class TestSlice(ByteFaultContract):
+class TestSlice(ScenarioByteFaultContract):
     """The suite, and the pieces."""
 
     kind = Slice
+    acting: ClassVar[dict[str, Any]] = {"size": "3B", "pause": "100ms"}
     fields: ClassVar[dict[str, Any]] = {"size": "uniform(1B, 9B)", "pause": "uniform(0s, 1ms)"}
 
     def test_pieces_have_their_size_and_pauses_between(self) -> None:

@@ -6,16 +6,17 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.contracts.byte_fault import ByteFaultContract, joined
+from tests.contracts.byte_fault import ScenarioByteFaultContract, joined
 from transports.faults.byte_fault import Pause, Piece
 from transports.faults.throttle import PIECES_A_SECOND, Throttle
 from transports.units import Size
 
 
-class TestThrottle(ByteFaultContract):
+class TestThrottle(ScenarioByteFaultContract):
     """The suite, and the rate."""
 
     kind = Throttle
+    acting: ClassVar[dict[str, Any]] = {"rate": "20B"}
     fields: ClassVar[dict[str, Any]] = {"rate": "1KB"}
 
     def test_bytes_take_their_time(self) -> None:

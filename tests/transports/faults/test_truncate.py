@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contracts.byte_fault import ByteFaultContract, joined
+from tests.contracts.byte_fault import ScenarioByteFaultContract, joined
 from transports.faults.byte_fault import End
 from transports.faults.truncate import Truncate
 
 
-class TestTruncate(ByteFaultContract):
+class TestTruncate(ScenarioByteFaultContract):
     """The suite, and the cut."""
 
     kind = Truncate
