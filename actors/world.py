@@ -276,7 +276,7 @@ class TrioWorld(CommittingWorld, ServedWorld):
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                await self._network.open(nursery, self._wired())
+                await self._open(self._network, nursery)
                 self._clock = trio.lowlevel.current_clock()
                 self._zero_s = self._clock.current_time()
                 if self._serving:
@@ -291,9 +291,9 @@ class TrioWorld(CommittingWorld, ServedWorld):
         finally:
             self._still_us = self._last_us if self.finished else self.now_us
 
-    def _wired(self) -> list[str]:
-        """Return the actors that the network is to join; others may dial in."""
-        return list(self.contexts)
+    async def _open(self, network: Network, nursery: trio.Nursery) -> None:
+        """Join the actors; a world may have some that come to it by themselves."""
+        await network.open(nursery, list(self.contexts))
 
     def _message_codec(self) -> WireCodec:
         if self._codec is None:

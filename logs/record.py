@@ -101,7 +101,8 @@ class HeaderRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     """A section's first line: everything that tells where it comes from and how to make it again.
 
     The environment stands here alone, so bytes and digests are compared from the next line on.
-    `path` is the scenario file as its user named it, `folder` where it lies; `speed` is how many
+    `path` is the scenario file as its user named it, `folder` where it lies; `processes` says
+    whether all actors lived in one process or in separate ones; `speed` is how many
     seconds of the scenario passed in a real one, where a clock was the machine's.
     """
 
@@ -118,6 +119,7 @@ class HeaderRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     folder: str = ""
     driver: str = "sim"
     transport: str = "memory"
+    processes: str = "one"
     speed: float = 0.0
     resolved: dict[str, Any]
 

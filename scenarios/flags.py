@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from scenarios.choices import Color, Driver, Format, Logs, Transport
+from scenarios.choices import Color, Driver, Format, Logs, Processes, Transport
 
 
 def flag(meaning: str, *names: str) -> Parameter:
@@ -65,6 +65,11 @@ class RunFlags(CellFlags):
     transport: Annotated[
         Transport, flag("What carries the messages: memory; tcp and unix, real sockets here.")
     ] = "memory"
+    processes: Annotated[
+        Processes,
+        flag("Over sockets, where actors live: in one process; or separate, each in its own, which "
+             "kill, pause and suspend then do by signals."),
+    ] = "one"  # fmt: skip
     speed: Annotated[
         float, flag("Over sockets, how many seconds of the scenario pass in one of the clock's.")
     ] = 20.0
@@ -110,5 +115,6 @@ class RunFlags(CellFlags):
             "--logs": None if self.logs == "none" else self.logs,
             "--driver": self.driver,
             "--transport": None if self.transport == "memory" else self.transport,
+            "--processes": None if self.processes == "one" else self.processes,
         }
         return [name for name, value in given.items() if value is not None]

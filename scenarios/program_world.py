@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import trio
 
 from actors.errors import UnhandledMessageError
 from actors.host import HostContext
+from actors.network import Network
 from actors.world import TrioWorld
 from scenarios.programs import ProgramTransport
 from transports.codec import FrameError
@@ -28,8 +30,9 @@ class ProgramWorld(TrioWorld):
         self._programs = programs
         programs.on_done = self._finished_work
 
-    def _wired(self) -> list[str]:
-        return [name for name in self.contexts if name not in self._programs.launches]
+    async def _open(self, network: Network, nursery: trio.Nursery) -> None:
+        programs = self._programs.launches
+        await network.open(nursery, [name for name in self.contexts if name not in programs])
 
     def _finished_work(self, name: str) -> None:
         """Say that a program has ended as it should; `on_done` is set after this world is made."""

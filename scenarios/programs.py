@@ -3,7 +3,7 @@
 A program is started for each replication, in the scenario's folder, and told in its environment
 where the server is and who it is. It dials, greets and speaks the format of docs/wire.md like a
 relay on another machine. It leads a process group of its own, so Ctrl-C reaches it through us
-alone, and what it starts ends with it.
+alone, and what it starts ends with it. Should this process be killed, a guard ends them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 import trio
 
 from actors.errors import SimulationError
+from scenarios.guard import Guard, keep_guard
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError
 from transports.local import LOOPBACK, Handle, TcpTransport, Wire
@@ -47,6 +48,24 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     may_end: bool = False
 
 
+class Running(Protocol):
+    """What is used of a `trio.Process`."""
+
+    @property
+    def pid(self) -> int:
+        """Its number, and that of the group that it leads."""
+
+    @property
+    def stdout(self) -> trio.abc.ReceiveStream | None:
+        """What it prints."""
+
+    async def wait(self) -> int:
+        """Wait for its end; return its exit code, or a signal's number with a minus."""
+
+    def poll(self) -> int | None:
+        """Return its exit code once it has ended."""
+
+
 class ProgramFailedError(SimulationError):
     """A program ended before the replication did, could not be started, or never greeted."""
 
@@ -54,14 +73,20 @@ class ProgramFailedError(SimulationError):
 class Program:
     """One program in one replication: a process, and after a kill the next one."""
 
-    def __init__(self, launch: Launch, token: str, say: Callable[[str], None]) -> None:
+    term_limit_s: ClassVar[float] = TERM_LIMIT_S
+    waits: ClassVar[bool] = False  # whether the next process may be there before it is revived
+
+    def __init__(
+        self, launch: Launch, token: str, say: Callable[[str], None], guard: Guard
+    ) -> None:
         self.launch = launch
         self.token = token
+        self._guard = guard
         self.greeted = trio.Event()
         self.handled: trio.CancelScope | None = None  # its present connection
         self.trouble = ""  # why its last connection ended
         self._say = say
-        self._process: trio.Process | None = None
+        self._process: Running | None = None
         self._last_line = ""
         self._killed = False  # and its process's end not noticed yet
         self._up = trio.Event()
@@ -77,7 +102,8 @@ class Program:
             if not self._killed:
                 raise ProgramFailedError(self._epitaph(code))
             self._killed = False
-            await self._up.wait()
+            if not self.waits:
+                await self._up.wait()
 
     def kill(self) -> None:
         """End it at once; it stays down until `revive`."""
@@ -96,11 +122,11 @@ class Program:
         """Let it go on."""
         self._signal(signal.SIGCONT)
 
-    async def _run(self, environment: Mapping[str, str]) -> int:
-        """Start it and wait for its end; whatever happens, nothing of it is left."""
+    async def _open(self, environment: Mapping[str, str]) -> Running:
+        """Start it."""
         command = list(self.launch.command)
         try:
-            process = await trio.lowlevel.open_process(
+            return await trio.lowlevel.open_process(
                 command,
                 cwd=self.launch.folder,
                 env={**os.environ, **self.launch.environment, **environment},
@@ -114,8 +140,14 @@ class Program:
                 f"{self.launch.name} can't be started: {command[0]}: {error.strerror} "
                 f"(looked for from {self.launch.folder})"
             ) from error
+
+    async def _run(self, environment: Mapping[str, str]) -> int:
+        """Start it and wait for its end; whatever happens, nothing of it is left."""
+        process = await self._open(environment)
         self._process = process
+        self._guard.add(process.pid)
         try:
+            await self._begin()
             if self._killed:  # meanwhile
                 self._signal(signal.SIGKILL)
             async with trio.open_nursery() as nursery:
@@ -130,15 +162,19 @@ class Program:
                 await self._end(process)
         return code
 
-    async def _end(self, process: trio.Process) -> None:
+    async def _begin(self) -> None:
+        """Tell the process what it waits to be told."""
+
+    async def _end(self, process: Running) -> None:
         """End a process, politely at first, and whatever it has started."""
-        if process.poll() is None:
+        if process.poll() is None and self.term_limit_s:
             self._signal(signal.SIGTERM)
             self._signal(signal.SIGCONT)  # one that is stopped could not hear it
-            with trio.move_on_after(TERM_LIMIT_S):
+            with trio.move_on_after(self.term_limit_s):
                 await process.wait()
         self._signal(signal.SIGKILL)
         await process.wait()
+        self._guard.remove(process.pid)
         self._process = None
         if process.stdout is not None:
             await process.stdout.aclose()
@@ -149,7 +185,7 @@ class Program:
             with suppress(ProcessLookupError, PermissionError):  # macOS says so of a dead group
                 os.killpg(self._process.pid, number)
 
-    async def _hear(self, process: trio.Process, heard: trio.Event) -> None:
+    async def _hear(self, process: Running, heard: trio.Event) -> None:
         """Say every line that it prints, with its name in front."""
         rest = b""
         assert process.stdout is not None, "it was opened with a pipe"
@@ -230,12 +266,18 @@ class ProgramTransport(TcpTransport):
         self._converse = handle
         self._guests = {name: secrets.token_hex() for name in self.launches}
         await super().open(nursery, names, self._receive)
+        if not self.launches:
+            return
+        if self.server not in self._ports:  # nobody else dials it
+            listener = await self._listener(self.server)
+            nursery.start_soon(self._listen, self.server, listener, self._guests)
+        guard = await nursery.start(keep_guard)
         self._doors = dict.fromkeys(self.launches, self._ports[self.server])
         for name in self.launches:
             if self.is_faulty(name, self.server):
                 self._doors[name] = await self._open_detour(name, self.server)
         self.running = {
-            name: Program(launch, self._guests[name], self._say)
+            name: Program(launch, self._guests[name], self._say, guard)
             for name, launch in self.launches.items()
         }
         for program in self.running.values():

@@ -119,6 +119,7 @@ def job_of_header(header: HeaderRecord, folder: Path | None = None) -> CellJob:
         seed=header.seed,
         digest=header.digest,
         path=header.path or header.scenario,
+        processes="separate" if header.processes == "separate" else "one",
     )
 
 
@@ -128,6 +129,7 @@ def replayer_of(job: CellJob) -> Replayer:
         scenario_of(job), job.seed, job.label, Path(job.folder), world=Replayer
     ).simulator
     assert isinstance(host, Replayer), "it was made by this factory"
+    host.separate = job.processes == "separate"
     return host
 
 

@@ -60,6 +60,7 @@ def options_of(targets: Sequence[str] | None, flags: CellFlags) -> Options:
         patience_s=patience_s,
         driver=driver,
         transport=run.transport,
+        processes=run.processes,
         speed=run.speed,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -20,7 +21,7 @@ from scenarios.problems import Problem, ScenarioError, suggest
 from scenarios.results import Results
 from scenarios.runner import Options, Progress, Runner, chosen_cells
 from scenarios.shipped import find
-from scenarios.spec import Cast, Scenario
+from scenarios.spec import SEPARATE_FAULTS, Cast, Scenario
 from scenarios.stand_in import NEEDS_TCP
 from transports.faults.fault import ActorFault
 
@@ -75,10 +76,7 @@ def load_plans(paths: Sequence[str], options: Options, *, to_run: bool = True) -
     if options.driver != "sim":
         for plan in plans:
             plan.host = _host_flags(options)
-        problems += [problem for plan in plans for problem in _not_on_trio(plan)]
-    problems += [problem for plan in plans for problem in _not_on_programs(plan)]
-    if to_run:
-        problems += [problem for plan in plans for problem in _not_over(options.transport, plan)]
+    problems += _not_on_host(plans, options, to_run)
     if problems:
         raise ScenarioError(problems)
     seen: dict[str, str] = {}
@@ -99,7 +97,19 @@ def _host_flags(options: Options) -> tuple[str, ...]:
     """Return the flags that choose a run's host again."""
     if options.transport == "memory":
         return ("--driver", options.driver)
-    return ("--transport", options.transport, "--speed", f"{options.speed:g}")
+    separate = () if options.processes == "one" else ("--processes", options.processes)
+    return ("--transport", options.transport, *separate, "--speed", f"{options.speed:g}")
+
+
+def _not_on_host(plans: Sequence[Plan], options: Options, to_run: bool) -> Iterator[Problem]:
+    """Yield a problem for all that can't be on the host that the options choose."""
+    if options.processes == "separate":
+        yield from _no_processes(options)
+    refuse = _not_on_trio if options.processes == "one" else _not_separate
+    for plan in plans:
+        yield from _not_on_programs(plan)
+        yield from refuse(plan) if options.driver != "sim" else ()
+        yield from _not_over(options.transport, plan) if to_run else ()
 
 
 def _not_on_trio(plan: Plan) -> Iterator[Problem]:
@@ -128,6 +138,29 @@ def _only_programs(scenario: Scenario, actor: str) -> list[Cast]:
     """Return the victims of a fault if all of them are programs."""
     victims = [one for one in scenario.cast if fnmatchcase(one.name, actor)]
     return victims if all(one.command for one in victims) else []
+
+
+def _no_processes(options: Options) -> Iterator[Problem]:
+    """Yield what keeps actors from having processes of their own."""
+    if sys.platform == "win32":
+        words = "needs signals that stop and kill a process, which Windows has not"
+        yield Problem(path="--processes", message=words, cure="leave it out")
+    if options.transport == "memory":
+        words = "processes have no memory in common, so separate ones need sockets"
+        yield Problem(path="--processes", message=words, cure="give --transport tcp, or unix")
+
+
+def _not_separate(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each fault that does not act on separate processes."""
+    refused = {
+        fault.name: type(fault).__struct_config__.tag
+        for scenario in plan.scenarios
+        for fault in scenario.faults
+        if type(fault) not in SEPARATE_FAULTS
+    }
+    for name, kind in refused.items():
+        words = f"the fault {name}, a {kind}, does not act on actors in processes of their own"
+        yield Problem(path=plan.path, message=words, cure="leave --processes out")
 
 
 def _not_over(transport: Transport, plan: Plan) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from scenarios import work
-from scenarios.choices import Driver, Logs, Transport
+from scenarios.choices import Driver, Logs, Processes, Transport
 from scenarios.executors import cores, named, processes
 from scenarios.folder import Entry, Folder
 from scenarios.load import Plan, cell_data
@@ -54,6 +54,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: float = PATIENCE_S
     driver: Driver = "sim"
     transport: Transport = "memory"
+    processes: Processes = "one"
     speed: float = 20.0
 
     def all_overrides(self) -> tuple[Override, ...]:
@@ -338,6 +339,7 @@ def job_of(plan: Plan, index: int, options: Options = NO_OPTIONS) -> CellJob:
         foreign=bool(plan.foreign),
         driver=options.driver,
         transport=options.transport,
+        processes=options.processes,
         speed=options.speed,
     )
     work.known[job] = scenario

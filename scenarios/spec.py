@@ -284,6 +284,22 @@ FAULTS: dict[str, type[Fault]] = {
     "truncate": Truncate,
 }
 
+# What can be done to actors in processes of their own: to messages, by signals, at commits.
+SEPARATE_FAULTS: tuple[type[Fault], ...] = (
+    Crash,
+    DiskFull,
+    FailedWrite,
+    Drop,
+    Delay,
+    Duplicate,
+    Partition,
+    Kill,
+    Suspend,
+    Reorder,
+    Hold,
+    Pause,
+)
+
 
 class Cast(msgspec.Struct, frozen=True, kw_only=True):
     """One actor of the cell: its kind, its name, its class or its program, and its config."""

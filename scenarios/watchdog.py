@@ -138,6 +138,8 @@ def watchdog(simulator: Simulator, patience_s: float) -> Iterator[None]:
     Only in the main thread of a process, on systems that have interval timers. A call into C that
     never returns can't be ended.
     """
+    if hasattr(simulator, "patience_s"):  # its turns are taken, and watched, in other processes
+        simulator.patience_s = patience_s
     main = threading.current_thread() is threading.main_thread()
     if not main or not hasattr(signal, "setitimer"):
         yield

@@ -34,7 +34,7 @@ from logs.write import SectionWriter, UnwritableError
 from scenarios.build import CellRun
 from scenarios.cast import ForeignActorError
 from scenarios.cell import CellLoader
-from scenarios.choices import Driver, Transport
+from scenarios.choices import Driver, Processes, Transport
 from scenarios.decode import Decoder
 from scenarios.matchers import MetricError
 from scenarios.metrics import Column
@@ -69,6 +69,7 @@ class CellJob(msgspec.Struct, frozen=True, kw_only=True):
     foreign: bool = False
     driver: Driver = "sim"
     transport: Transport = "memory"
+    processes: Processes = "one"
     speed: float = 20.0
 
 
@@ -167,7 +168,7 @@ def build(job: CellJob) -> CellRun:
     if job.driver != "sim":
         from scenarios.drivers import trio_world  # noqa: PLC0415  the simulator needs no trio
 
-        world = trio_world(scenario, job.transport, job.speed, Path(job.folder))
+        world = trio_world(scenario, job.transport, job.speed, Path(job.folder), job.processes)
     return CellRun(scenario, job.seed, job.label, Path(job.folder), world=world)
 
 
@@ -302,6 +303,7 @@ def header(job: CellJob, replication: int) -> HeaderRecord:
         folder=job.folder,
         driver=job.driver,
         transport=job.transport,
+        processes=job.processes,
         speed=job.speed if job.transport in ("tcp", "unix") else 0.0,
         # JSON already, so that it isn't encoded for each replication; a reader gets a dictionary.
         resolved=cast(dict[str, Any], msgspec.Raw(job.data)),
@@ -385,7 +387,8 @@ def kind_of(error: BaseException) -> str:
         (MetricError, "no number"),
         (ForeignActorError, "no actor"),
     )
-    return next((name for kind, name in kinds if isinstance(error, kind)), "failed")
+    told: str | None = getattr(error, "kind", None)  # of an actor in a process of its own
+    return told or next((name for kind, name in kinds if isinstance(error, kind)), "failed")
 
 
 def trouble_of(error: BaseException, replication: int, cell: CellRun | None = None) -> Trouble:
@@ -404,8 +407,10 @@ def trouble_of(error: BaseException, replication: int, cell: CellRun | None = No
         cause = error.__cause__
         sentence = f"{error}: {type(cause).__name__}: {cause}"
         trace = user_trace(cause)
-    if isinstance(error, ActorFailedError):
-        guilty = error.actor in foreign
+    actor = getattr(error, "actor", None)
+    if actor is not None:
+        guilty = actor in foreign
+    trace = getattr(error, "trace", trace)  # of an actor in a process of its own
     guilty = getattr(error, "foreign", guilty)  # a user's own check
     if isinstance(error, MetricError | ForeignActorError) and error.cure:
         sentence = f"{error}; {error.cure}"

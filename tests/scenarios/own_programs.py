@@ -40,6 +40,12 @@ def is_alive(pid: int) -> bool:
     return bool(state) and not state.startswith("Z")
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal."""
+    ps = ["/bin/ps", "-o", "stat=", "-p", str(pid)]
+    return subprocess.run(ps, capture_output=True, text=True, check=False).stdout.startswith("T")
+
+
 def is_gone(pid: int) -> bool:
     """Whether a process that was killed has ended, within two seconds."""
     for _ in range(100):

@@ -240,6 +240,11 @@ def test_one_flag_takes_a_file_with_faults_from_the_simulator_to_sockets(tmp_pat
     assert one.troubles == []
     assert one.found == []
     assert again(one.plan).endswith("--transport tcp --speed 400")
+    options |= {"processes": "separate"}
+    separate = run(path, {"run.replications": 1}, **options).scenarios[0]
+    assert list(separate.cells[0].fired("drop-1")) == [1]
+    assert (separate.troubles, separate.found) == ([], [])
+    assert again(separate.plan).endswith("--transport tcp --processes separate --speed 400")
     memory = run(path, driver="trio", jobs=1).scenarios[0]
     assert list(memory.cells[0].fired("drop-1")) == [1, 1]
     assert again(memory.plan).endswith("--driver trio")

@@ -16,3 +16,5 @@ def test_a_resumed_run_fixes_what_decides_its_results() -> None:
     assert RunFlags(jobs=2, quiet=True, format="json", patience="1s").fixed_by_a_run() == []
     given = RunFlags(seed=0, replication=0, contains="", logs="all")
     assert given.fixed_by_a_run() == ["--seed", "--replication", "-k", "--logs"]
+    apart = RunFlags(transport="tcp", processes="separate")
+    assert apart.fixed_by_a_run() == ["--transport", "--processes"]

@@ -13,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import SimulationError
 from scenarios import programs
+from scenarios.guard import Guard
 from scenarios.programs import Launch, ProgramFailedError, ProgramTransport, to_stderr
 from tests.contracts.fault import FakeWorld
 from tests.scenarios.own_programs import greeter, is_alive, is_gone
@@ -250,6 +251,29 @@ def test_killed_it_stays_down_until_it_is_revived(tmp_path: Path) -> None:
 
     stage.play(kill_and_revive)
     assert not any(map(is_alive, pids()))
+
+
+def test_should_we_be_killed_a_guard_ends_it_and_knows_when_it_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, int]] = []
+    monkeypatch.setattr(Guard, "add", lambda _self, group: told.append(("add", group)))
+    monkeypatch.setattr(Guard, "remove", lambda _self, group: told.append(("remove", group)))
+    stage = Stage(tmp_path, STAYS)
+
+    async def kill_and_revive(stage: Stage) -> None:
+        program = stage.transport.running["mine"]
+        await stage.until(lambda: stage.said)
+        program.kill()
+        program.revive()
+        await stage.until(lambda: len(pids()) == len(stage.ends) == 2)
+
+    def pids() -> list[int]:
+        return [int(line.split()[-1]) for line in stage.said if line.startswith("mine: pid")]
+
+    stage.play(kill_and_revive)
+    one, other = pids()
+    assert told == [("add", one), ("remove", one), ("add", other), ("remove", other)]
 
 
 def test_one_that_may_end_is_done_when_it_ends_well(tmp_path: Path) -> None:

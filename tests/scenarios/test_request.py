@@ -64,3 +64,9 @@ def test_a_resumed_run_has_its_flags_already() -> None:
     refuse_with_resume([])
     with pytest.raises(ScenarioError, match="so --seed and -k can't be given"):
         refuse_with_resume(["--seed", "-k"])
+
+
+def test_separate_processes_are_an_option() -> None:
+    options = options_of(["a"], RunFlags(transport="unix", processes="separate"))
+    assert (options.driver, options.processes) == ("trio", "separate")
+    assert options_of(["a"], RunFlags()).processes == "one"

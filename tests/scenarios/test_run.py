@@ -1,6 +1,7 @@
 """From what a user names to a run."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from scenarios.load import Plan
 from scenarios.problems import ScenarioError
 from scenarios.run import code_digest, default_base, default_name, load_plans, resume, run
 from scenarios.runner import Options
+from scenarios.spec import FAULTS, SEPARATE_FAULTS
 from tests.scenarios.commandline import SMALL, plan_of, write, write_foreign
 from tests.scenarios.test_runner import cut, interrupting
 
@@ -139,6 +141,56 @@ def test_options_are_those_of_the_run(tmp_path: Path) -> None:
     again = resume(tmp_path / "out", jobs=1)
     assert again.scenarios[0].digest == whole.scenarios[0].digest
     assert [cell.cell.label for cell in again.scenarios[0].cells] == ["relay.poll=20s"]
+
+
+# Processes
+
+
+def refused(path: Path, **options: Any) -> list[tuple[str, str, str | None]]:
+    with pytest.raises(ScenarioError) as raised:
+        load_plans([str(path)], Options(processes="separate", **options))
+    return [(one.path, one.message, one.cure) for one in raised.value.problems]
+
+
+@pytest.mark.parametrize("options", [{}, {"driver": "trio"}])
+def test_separate_processes_need_sockets(tmp_path: Path, options: dict[str, Any]) -> None:
+    [(place, words, cure)] = refused(write(tmp_path), **options)
+    assert (place, cure) == ("--processes", "give --transport tcp, or unix")
+    assert "separate ones need sockets" in words
+
+
+def test_separate_processes_need_signals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    [(_, words, _)] = refused(write(tmp_path), driver="trio", transport="tcp")
+    assert "which Windows has not" in words
+
+
+REFUSED = {
+    "clock_skew": 'actor = "relay"\nby = "+1h"\nfor = "1s"\n',
+    "clock_step": 'actor = "relay"\nby = "+1h"\n',
+    "clock_drift": 'actor = "relay"\nrate = 1.5\nfor = "1s"\n',
+    "reset": 'from = "relay"\nto = "server"\nat = "1s"\n',
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_fault_that_does_not_act_on_separate_processes_is_refused(
+    tmp_path: Path, kind: str
+) -> None:
+    path = write(tmp_path, f'{SMALL}[[fault]]\nkind = "{kind}"\n{REFUSED[kind]}')
+    [(place, words, cure)] = refused(path, driver="trio", transport="tcp")
+    assert (place, cure) == (str(path), "leave --processes out")
+    assert (
+        words == f"the fault {kind}-1, a {kind}, does not act on actors in processes of their own"
+    )
+
+
+def test_the_faults_that_reach_processes_are_those_of_links_signals_and_commits() -> None:
+    names = {kind for kind, fault in FAULTS.items() if fault in SEPARATE_FAULTS}
+    assert names == {
+        "drop", "delay", "duplicate", "partition", "reorder", "hold", "kill", "suspend", "pause",
+        "crash", "disk_full", "failed_write",
+    }  # fmt: skip
 
 
 # Names
