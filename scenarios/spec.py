@@ -284,11 +284,14 @@ FAULTS: dict[str, type[Fault]] = {
     "truncate": Truncate,
 }
 
-# What can be done to actors in processes of their own: to messages, by signals, at commits.
+# What can be done to actors in processes of their own; between them there are no connections.
 SEPARATE_FAULTS: tuple[type[Fault], ...] = (
     Crash,
     DiskFull,
     FailedWrite,
+    ClockSkew,
+    ClockStep,
+    ClockDrift,
     Drop,
     Delay,
     Duplicate,

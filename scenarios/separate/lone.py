@@ -6,6 +6,7 @@ ways lead out of the process, all over one connection, and what it would write t
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -29,9 +30,11 @@ from scenarios.separate.report import (
     Delivery,
     Done,
     Job,
+    Meddle,
     Report,
     Said,
     Sent,
+    Struck,
     Verdict,
     Writable,
     pickled_state,
@@ -87,7 +90,7 @@ class Reporter:
     """
 
     def __init__(self, used: Callable[[], dict[str, Any]]) -> None:
-        self.waiting: deque[Report] = deque()
+        self.waiting: deque[Report | Struck] = deque()
         self._used = used  # what the actor has used of ids and chance
         self.effects: list[Said | Sent | Done] = []
         self._count = 0
@@ -145,12 +148,17 @@ class Reporter:
         """Note nothing: the message itself will be in the report."""
 
     def fault(self, t: int, actor: str, fault: str, act: str) -> None:
-        """Nothing is done to actors here: they are killed and stopped from elsewhere."""
-        raise AssertionError(fault)
+        """Report that a clock was meddled with; all else is done to actors from elsewhere."""
+        self.waiting.append(Struck(t, act))
 
     def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:
-        """Note what the actor says."""
-        self.effects.append(Said(event, fields))
+        """Note what the actor says; what has no cause its clock has done."""
+        if cause:
+            self.effects.append(Said(event, fields))
+        else:
+            struck = self.waiting.pop()
+            assert isinstance(struck, Struck), "a clock jumps when it is meddled with"
+            self.waiting.append(Struck(struck.t, struck.act, int(fields["by_us"])))
 
 
 class LoneWorld(TrioWorld):
@@ -216,6 +224,8 @@ class LoneWorld(TrioWorld):
         self._clock = trio.lowlevel.current_clock()
         self._zero_s = self._clock.current_time() - (time.monotonic() - begin.zero_s)
         self.me.turn_us = self.now_us
+        if begin.clock:
+            self.me.clock = pickle.loads(begin.clock)  # noqa: S301  our parent wrote it
         self.naps.clear()  # whatever there was lay before this boot
         if self.job.boot:
             self.me.boot = self.job.boot - 1
@@ -242,10 +252,21 @@ class LoneWorld(TrioWorld):
                 self._verdict.send_nowait(order)
             elif isinstance(order, Writable):
                 self.store.writable = order.writable
+            elif isinstance(order, Meddle):
+                await self._meddle_by(order)
             else:
                 self.over = True
                 await self._send_reports()
                 await self._tell_state()
+
+    async def _meddle_by(self, order: Meddle) -> None:
+        """Change a clock, and tell when that was."""
+        self._heed_naps()
+        if order.rate_ppm:
+            self.set_clock_rate(self.me.name, order.fault, order.rate_ppm)
+        else:
+            self.shift_clock(self.me.name, order.fault, order.by_us)
+        await self._send_reports()
 
     async def _look(self) -> None:
         """Tell the state as a start would find it, and leave it so."""
@@ -272,7 +293,8 @@ class LoneWorld(TrioWorld):
             try:
                 frames = list(pieces(report))
             except (TypeError, OverflowError, UnicodeEncodeError) as error:
-                said = [one.event for one in report.effects if isinstance(one, Said)]
+                effects = report.effects if isinstance(report, Report) else []
+                said = [one.event for one in effects if isinstance(one, Said)]
                 raise SimulationError(
                     f"{self.me.name} said {' and '.join(said)} with a value that can't leave its "
                     f"process: {error}"
@@ -360,6 +382,10 @@ class LoneWorld(TrioWorld):
             for due in self.heap:
                 due[0] += slept_us
             self.me.stand_still(slept_us)
+            if self.me.clock is not None:
+                now_us = self.now_us
+                self.me.clock.stop(now_us - slept_us)
+                self.me.clock.go_on(now_us)
             self._changed.set()
 
     def _fire(self, due: Due) -> None:

@@ -100,6 +100,14 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="turn"):
     draws: dict[str, int] = {}
 
 
+class Struck(msgspec.Struct, frozen=True, array_like=True, tag="struck"):
+    """A fault did `act` to the actor's clocks, as `Meddle` said; its wall clock has jumped."""
+
+    t: int
+    act: str
+    jumped_us: int = 0
+
+
 class Asking(msgspec.Struct, frozen=True, array_like=True, tag="asking"):
     """A turn, not yet committed: may it? `wrote` is whether it wrote to its store."""
 
@@ -131,12 +139,21 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, tag="begin"):
     zero_s: float
     look: bool = False
     writable: bool = True
+    clock: bytes = b""  # the actor's clock, pickled, if something has meddled with it
 
 
 class Verdict(msgspec.Struct, frozen=True, array_like=True, tag="verdict"):
     """The turn that was asked for commits, unless `why` says why it doesn't."""
 
     why: str = ""
+
+
+class Meddle(msgspec.Struct, frozen=True, array_like=True, tag="meddle"):
+    """A fault shifts the wall clock, or lets the clocks go at a rate in millionths."""
+
+    fault: str
+    by_us: int = 0
+    rate_ppm: int = 0
 
 
 class Writable(msgspec.Struct, frozen=True, array_like=True, tag="writable"):
@@ -164,8 +181,8 @@ class Link(Protocol):
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=plain)
-Told = Report | Asking | State | Failed
-Order = Begin | Tell | Delivery | Verdict | Writable
+Told = Report | Struck | Asking | State | Failed
+Order = Begin | Tell | Delivery | Verdict | Writable | Meddle
 
 _reports: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
 _orders: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)

@@ -20,9 +20,11 @@ from scenarios.separate.report import (
     Begin,
     Delivery,
     Done,
+    Meddle,
     Report,
     Said,
     State,
+    Struck,
     Tell,
     Verdict,
     Writable,
@@ -402,6 +404,27 @@ def test_while_its_clock_stood_still_nothing_came_due(tmp_path: Path) -> None:
     assert later_us - now_us >= 20_000_000
     assert later_stamp_us - stamp_us >= 60_000_000
     assert (later_stamp_us - stamp_us) - (later_us - now_us) == 40_000_000
+
+
+def test_a_clock_that_is_meddled_with_is_told_of_when_it_was(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def start(context: Context) -> None:
+        seen.append((context.now_us, context.stamp_us))
+
+    async def act(line: Line) -> None:
+        await line.report()
+        line.order(Meddle("step", by_us=-60_000_000))
+        line.order(Meddle("jump", by_us=7_200_000_000))
+        line.order(Meddle("drift", rate_ppm=500_000))
+        told = [await line.report() for _ in range(3)]
+        assert [type(one) for one in told] == [Struck] * 3
+        assert [one.act for one in told] == ["clock -1m", "clock +2h", "rate 0.5"]
+        assert told[0].jumped_us == told[2].jumped_us == 0
+        assert told[1].jumped_us > 7_000_000_000
+        assert [one.t for one in told] == sorted(one.t for one in told)
+
+    play(tmp_path, Scripted(start), act)
 
 
 @pytest.mark.parametrize(

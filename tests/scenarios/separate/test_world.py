@@ -30,6 +30,7 @@ from scenarios.run import run
 from scenarios.separate.world import ElsewhereError, ProcessWorld
 from tests.scenarios.loading import load
 from tests.scenarios.own_programs import RELAY
+from transports.clock import EPOCH_US
 
 SPEED = 200.0
 HEAD = 'schema = 1\nname = "apart"\nprofile = "recommended"\n[run]\nlimit = "20m"\ncheck = "all"\n'
@@ -220,6 +221,65 @@ def test_logs_of_separate_processes_are_replayed(tmp_path: Path) -> None:
     [log] = (tmp_path / "out" / "logs").iterdir()
     done = replay(raw_sections(log))
     assert (done.sections, done.divergence) == (1, None)
+
+
+# Clocks
+
+WATCHES = """from pullcord import Relay
+
+
+class Watches(Relay):
+    def on_start(self, context):
+        super().on_start(context)
+        self.look(context)
+
+    def look(self, context):
+        context.log("look", stamp_us=context.stamp_us, now_us=context.now_us)
+        context.set_timer("look", 10_000_000)
+
+    def on_timer(self, context, timer):
+        if timer == "look":
+            self.look(context)
+        else:
+            super().on_timer(context, timer)
+"""
+
+
+def looks(folder: Path, fault: str) -> tuple[list[Any], list[Any]]:
+    """What a relay's clocks said of each 10 s of their own, and the faults of two minutes."""
+    (folder / "own.py").write_text(WATCHES)
+    text = f'until = "120s"\n[relay]\nuse = "own.py:Watches"\n{fault}'
+    found = records(build(folder, text))
+    return of(found, EventRecord, "relay"), of(found, FaultRecord)
+
+
+def test_a_clock_that_steps_does_so_in_the_next_process_too(tmp_path: Path) -> None:
+    fault = '[[fault]]\nkind = "clock_step"\nactor = "relay"\nat = "45s"\nby = "+2h"\n'
+    fault += '[[fault]]\nkind = "kill"\nactor = "relay"\nat = "80s"\n'
+    seen, struck = looks(tmp_path, fault)
+    [jump] = [one for one in seen if one.event == "clock.jumped"]
+    assert [one.act for one in struck] == ["clock +2h", "kill", "start"]
+    assert (jump.cause, jump.fields["by_us"]) == (0, 7_200_000_000)
+    ahead = [
+        round((one.fields["stamp_us"] - EPOCH_US - one.t) / 3.6e9)
+        for one in seen
+        if one.event == "look"
+    ]
+    assert ahead == [0] * ahead.count(0) + [2] * ahead.count(2)
+    kill = struck[1]
+    assert {2} == {
+        round((one.fields["stamp_us"] - EPOCH_US - one.t) / 3.6e9)
+        for one in seen
+        if one.event == "look" and one.n > kill.n
+    }
+
+
+def test_clocks_that_drift_move_timers_that_are_set(tmp_path: Path) -> None:
+    fault = '[[fault]]\nkind = "clock_drift"\nactor = "relay"\nrate = 0.25\nat = "5s"\nfor = "1h"\n'
+    seen, struck = looks(tmp_path, fault)
+    assert [one.act for one in struck] == ["rate 0.25"]
+    assert 3 <= len(seen) <= 4  # 33 s of its own; with right clocks there would be 12 or 13
+    assert seen[-1].fields["now_us"] - seen[-2].fields["now_us"] < 20_000_000
 
 
 # Stops
