@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from actors.actor import Commit
 from actors.errors import SimulationError
@@ -27,6 +28,7 @@ from scenarios.build import CellRun
 from scenarios.drivers import trio_world
 from scenarios.replay import replay
 from scenarios.run import run
+from scenarios.separate.report import Report
 from scenarios.separate.world import ElsewhereError, ProcessWorld
 from tests.scenarios.loading import load
 from tests.scenarios.own_programs import RELAY
@@ -117,6 +119,16 @@ def test_what_actors_hold_in_the_end_is_known_here(tmp_path: Path) -> None:
     assert getattr(row, "status", "") == "completed"
     assert "journal" in relay.store.snapshot()
     assert "poll" in relay.timers
+
+
+def test_a_turn_that_is_told_after_the_state_never_was(tmp_path: Path) -> None:
+    world: Any = build(tmp_path, QUICK).simulator
+    world._asked["relay"] = trio.Event()
+    world._asked["relay"].set()
+    world._hub.processes["relay"] = None  # it is asked for nothing
+    world.recorder = MemoryRecorder()
+    world._hear("relay", Report(1, 2, "message", 3))
+    assert world.recorder.records == []
 
 
 # Kills
