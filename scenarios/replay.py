@@ -119,7 +119,6 @@ def job_of_header(header: HeaderRecord, folder: Path | None = None) -> CellJob:
         seed=header.seed,
         digest=header.digest,
         path=header.path or header.scenario,
-        processes="separate" if header.processes == "separate" else "one",
     )
 
 
@@ -129,7 +128,6 @@ def replayer_of(job: CellJob) -> Replayer:
         scenario_of(job), job.seed, job.label, Path(job.folder), world=Replayer
     ).simulator
     assert isinstance(host, Replayer), "it was made by this factory"
-    host.separate = job.processes == "separate"
     return host
 
 

@@ -69,6 +69,7 @@ class ActorProcess(Program):
         self.job = job
         self.under_way: deque[Envelope[Any]] = deque()
         self.records: dict[int, int] = {}  # what its turns are called in the log
+        self.used: tuple[int, dict[str, int]] = (0, {})  # of ids and chance, when last heard of
         self.begun = False  # whether it was told to begin its boot
         self._tokens = tokens
         self._connection: Connection | None = None
@@ -105,7 +106,8 @@ class ActorProcess(Program):
 
     def reboot(self, boot: int) -> None:
         """Start it again, as a new process."""
-        self.job = msgspec.structs.replace(self.job, boot=boot)
+        ids, draws = self.used
+        self.job = msgspec.structs.replace(self.job, boot=boot, ids=ids, draws=draws)
         self.greeted = trio.Event()
         self.revive()
 

@@ -86,8 +86,9 @@ class Reporter:
     `waiting` has the reports that have not been sent yet.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, used: Callable[[], dict[str, Any]]) -> None:
         self.waiting: deque[Report] = deque()
+        self._used = used  # what the actor has used of ids and chance
         self.effects: list[Said | Sent | Done] = []
         self._count = 0
         self._open: dict[str, Any] = {}
@@ -101,11 +102,13 @@ class Reporter:
     @property
     def turn(self) -> Report:
         """The present turn, as far as its input goes."""
-        return Report(**self._open)
+        return Report(**self._open, **self._used())
 
     def end_turn(self, undone: str = "") -> None:
         """Let the report of the present turn wait to be sent."""
-        self.waiting.append(Report(**self._open, effects=self.effects, undone=undone))
+        effects = self.effects
+        told = Report(**self._open, effects=effects, undone=undone, **self._used())
+        self.waiting.append(told)
         self.effects = []
 
     def start(self, t: int, actor: str, boot: int) -> int:
@@ -154,12 +157,11 @@ class LoneWorld(TrioWorld):
     """A `TrioWorld` of one actor, for one boot of it; `job` says which. Call `live`."""
 
     context_type = LoneContext
-    separate = True
 
     def __init__(self, job: Job, store: DurableStore) -> None:
         self.job = job
         self.store = store
-        self.reporter = Reporter()
+        self.reporter = Reporter(self._used)
         self.over = False  # whether it takes no more turns
         self.naps: list[int] = []  # microseconds that the clock has stood still, not yet heeded
         super().__init__(
@@ -182,6 +184,14 @@ class LoneWorld(TrioWorld):
         super()._reset(replication, recorder)
         self.serials = count(1 + self.job.index * ACTOR_SERIALS)
         self.me.numbers = self.serials
+        self.me.ids = max(self.job.ids, self.store.ids)
+        for purpose, count_of in self.job.draws.items():
+            self.me.random(purpose)
+            self.me.streams[purpose].skip(count_of)
+
+    def _used(self) -> dict[str, Any]:
+        draws = {purpose: stream.drawn for purpose, stream in self.me.streams.items()}
+        return {"ids": self.me.ids, "draws": draws}
 
     def live(self, converse: Callable[[], Awaitable[None]]) -> None:
         """Run `converse`, which connects and calls `play`; what it raises is raised."""
@@ -294,7 +304,7 @@ class LoneWorld(TrioWorld):
         why = await self._why_not(turn)
         try:
             if not why:
-                self.store.commit()
+                self.store.commit_with(self.me.ids)
         except StoreFailedError as error:
             await self._fail(actor, turn, error)
             return

@@ -34,7 +34,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     Files are looked for from `folder`, and imported as in our own process, where we work in `cwd`.
     `index` is its place among the actors, so that no two make the same id, and `names` are all of
     them. `store` is the file of its durable state, `host` and `port` or else `path` is where it
-    dials. It lives in boot number `boot`. If it `asks`, faults decide about its commits.
+    dials. It lives in boot number `boot`, and `ids` and `draws` say what the boots before have used
+    of chance. If it `asks`, faults decide about its commits.
     """
 
     cast: Cast
@@ -48,6 +49,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     cell: str
     replication: int
     boot: int
+    ids: int
+    draws: dict[str, int]
     speed: float
     patience_s: float
     asks: bool
@@ -82,7 +85,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="turn"):
     `t` is when it began, in microseconds of the world. `what` is the boot of a start, the id of a
     message or a late answer, the name of a timer, the id of a question without an answer. `cause`
     is the number of the turn that set the timer or asked the question. With `undone` the turn did
-    not commit.
+    not commit. `ids` and `draws` are how many ids the actor has made so far, and how many numbers
+    it has drawn for each purpose: its next process goes on behind them.
     """
 
     number: int
@@ -92,6 +96,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="turn"):
     cause: int = 0
     effects: list[Said | Sent | Done] = []
     undone: str = ""
+    ids: int = 0
+    draws: dict[str, int] = {}
 
 
 class Asking(msgspec.Struct, frozen=True, array_like=True, tag="asking"):

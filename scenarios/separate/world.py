@@ -107,6 +107,8 @@ class ProcessWorld(ProgramWorld):
             cell=cell,
             replication=self.replication,
             boot=0,
+            ids=0,
+            draws={},
             speed=self._speed,
             patience_s=self.patience_s,
             asks=bool(self._hooks),
@@ -261,6 +263,7 @@ class ProcessWorld(ProgramWorld):
     def _record(self, context: HostContext, process: ActorProcess, told: Report) -> bool:
         """Make the turn's record; return whether there was a turn that committed."""
         recorder, name, now_us = self.recorder, context.name, told.t
+        process.used = told.ids, told.draws
         if told.input in ("message", "late"):
             envelope = process.under_way.popleft()
             assert envelope.id == told.what, "mail is taken in the order in which it came"
