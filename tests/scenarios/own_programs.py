@@ -10,17 +10,22 @@ from pathlib import Path
 RELAY = Path(__file__).resolve().parents[2] / "scenarios" / "foreign" / "relay.pl"
 
 _GREETING = """
-import os, socket, struct, sys, time
+import os, socket, struct, sys, time, zlib
 import msgspec
 def dial(token=os.environ["PULLCORD_TOKEN"]):
     address = os.environ["PULLCORD_HOST"], int(os.environ["PULLCORD_PORT"])
     link = socket.create_connection(address)
-    say(link, {"type": "hello", "protocol": 1, "name": os.environ["PULLCORD_NAME"],
-               "boot": "b", "token": token})
+    greet(link, {"type": "hello", "protocol": 2, "name": os.environ["PULLCORD_NAME"],
+                 "boot": "b", "token": token})
     return link
+def greet(link, what):
+    content = msgspec.msgpack.encode(what)
+    checked = struct.pack(">I", len(content)) + content
+    link.sendall(checked + struct.pack(">I", zlib.crc32(checked)))
 def say(link, what):
     content = msgspec.msgpack.encode(what)
-    link.sendall(struct.pack(">I", len(content)) + content)
+    checked = struct.pack(">II", len(content), zlib.crc32(content))
+    link.sendall(checked + struct.pack(">I", zlib.crc32(checked)) + content)
 def hear(link):
     "Read until the other side closes."
     while link.recv(65536):

@@ -26,7 +26,7 @@ from actors.messages import (
 from transports.acceptor import serve
 from transports.connection import BrokenLinkError, Connection, Peer, Timings
 from transports.envelope import Envelope
-from transports.handshake import accept_tokens
+from transports.handshake import PROTOCOL, accept_tokens
 from transports.tcp import listen_tcp
 from transports.wire import WireCodec
 
@@ -105,7 +105,7 @@ async def run_relay(
 ) -> str:
     """Run it against the script until it ends or is stopped; return what it prints."""
     printed: list[bytes] = []
-    me = Peer(protocol=1, name="server", boot="s1")
+    me = Peer(protocol=PROTOCOL, name="server", boot="s1")
 
     async def serving() -> None:
         await serve(
