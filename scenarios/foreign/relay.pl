@@ -180,7 +180,7 @@ sub take_greeting {
     die "greeting of $length bytes, over the limit\n" if $length > HELLO_LIMIT;
     return undef if length $buffer < 4 + $length;
     my $answer = decode(substr $buffer, 4, $length);
-    if ($answer->{protocol} == PROTOCOL) {
+    if (($answer->{protocol} // 0) == PROTOCOL) {
         return undef if length $buffer < 8 + $length;
         die "the greeting has a wrong checksum\n"
             if crc(substr $buffer, 0, 4 + $length) ne substr $buffer, 4 + $length, 4;

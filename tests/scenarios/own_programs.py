@@ -23,7 +23,8 @@ def greet(link, what):
     checked = struct.pack(">I", len(content)) + content
     link.sendall(checked + struct.pack(">I", zlib.crc32(checked)))
 def say(link, what):
-    content = msgspec.msgpack.encode(what)
+    send(link, msgspec.msgpack.encode(what))
+def send(link, content):
     checked = struct.pack(">II", len(content), zlib.crc32(content))
     link.sendall(checked + struct.pack(">I", zlib.crc32(checked)) + content)
 def hear(link):
@@ -34,7 +35,7 @@ def hear(link):
 
 
 def greeter(then: str) -> tuple[str, ...]:
-    """Return the command of a program that has `dial`, `say` and `hear`, and does `then`."""
+    """Return the command of a program with `dial`, `say`, `send` and `hear` that does `then`."""
     return (sys.executable, "-c", _GREETING + then)
 
 

@@ -11,13 +11,13 @@ import anyio
 import msgspec
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from transports import handshake
 from transports.connection import BrokenLinkError, Connection, Peer, Timings
-from transports.frames import READ_BYTES, pack_greeting
+from transports.frames import READ_BYTES, pack, pack_greeting
 from transports.handshake import (
     HELLO_LIMIT_BYTES,
     NOT_KNOWN,
@@ -43,6 +43,10 @@ FIELDS: dict[str, Any] = {
     "boot": "b",
     "token": "",
 }
+HELLO = {"type": "hello", "protocol": PROTOCOL, "name": "relay", "boot": "r1", "token": WORD}
+WELCOME = msgspec.msgpack.encode(
+    {"type": "welcome", "protocol": PROTOCOL, "name": "server", "boot": "s1"}
+)
 
 
 def raw(**changed: Any) -> bytes:
@@ -78,8 +82,7 @@ async def read_all(stream: PipeStream) -> bytes:
 
 
 def test_the_form_is_a_map_with_a_type() -> None:
-    hello = {"type": "hello", "protocol": PROTOCOL, "name": "relay", "boot": "r1", "token": WORD}
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(ME)) == hello
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(ME)) == HELLO
 
 
 async def test_both_sides_know_each_other_and_nobody_keeps_the_token() -> None:
@@ -189,6 +192,91 @@ async def test_a_server_of_another_protocol_is_told_by_the_dialler() -> None:
     welcome = {"type": "welcome", "protocol": 3, "name": "server", "boot": "s"}
     with pytest.raises(BrokenLinkError, match="server speaks protocol 3 and this side 2"):
         decode_answer(msgspec.msgpack.encode(welcome))
+
+
+# Two protocols: what the first says is a length and a map, and nothing behind it
+
+
+async def test_the_first_protocol_s_hello_is_refused_in_words_that_it_reads() -> None:
+    here, there = open_pipe()
+    hello = raw(protocol=1)
+    await there.send(len(hello).to_bytes(4, "big") + hello)  # and waits for the answer
+    async with trio.open_nursery() as nursery:
+
+        async def refused() -> None:
+            with pytest.raises(RefusedError, match="server speaks protocol 2 and the dialler 1"):
+                await answer(here, SERVER, lambda _hello: None, TIMINGS)
+
+        nursery.start_soon(refused)
+        heard = await there.receive(READ_BYTES)
+        await there.aclose()
+    length = int.from_bytes(heard[:4], "big")
+    refusal = msgspec.msgpack.decode(heard[4 : 4 + length])
+    assert refusal["type"] == "refusal"
+    assert "server speaks protocol 2 and the dialler 1" in refusal["reason"]
+
+
+async def test_a_server_of_the_first_protocol_reads_our_hello_and_we_its_refusal() -> None:
+    here, there = open_pipe()
+    async with trio.open_nursery() as nursery:
+
+        async def refused() -> None:
+            with pytest.raises(RefusedError, match="refused: server speaks protocol 1"):
+                await greet(here, ME, TIMINGS)
+
+        nursery.start_soon(refused)
+        heard = await there.receive(READ_BYTES)
+        length = int.from_bytes(heard[:4], "big")
+        assert msgspec.msgpack.decode(heard[4 : 4 + length]) == HELLO
+        reason = "server speaks protocol 1 and the dialler 2"
+        refusal = msgspec.msgpack.encode({"type": "refusal", "protocol": 1, "reason": reason})
+        await there.send(len(refusal).to_bytes(4, "big") + refusal)
+
+
+# Damage
+
+
+SAID = {"hello": pack_greeting(raw()), "answer": pack_greeting(WELCOME)}
+
+
+@pytest.mark.parametrize("which", SAID)
+async def test_no_single_flip_in_a_greeting_is_taken(which: str) -> None:
+    reasons = [await damaged_by(which, 1, bit) for bit in range(8 * len(SAID[which]))]
+    assert "the peer closed the connection" in reasons, "where the length says that more will come"
+    assert any("a greeting has a wrong checksum" in reason for reason in reasons)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(sorted(SAID)), st.integers(1, 2**32 - 1), st.integers(0, 1_000))
+def test_no_burst_in_a_greeting_is_taken(which: str, change: int, place: int) -> None:
+    trio.run(damaged_by, which, change, place % (8 * len(SAID[which]) - 31))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(sorted(SAID)), st.integers(0, 350), st.integers(0, 350))
+def test_no_pair_of_flips_in_a_greeting_is_taken(which: str, one: int, other: int) -> None:
+    assume(one != other)
+    low, high = sorted([one, other])
+    trio.run(damaged_by, which, 1 | 1 << high - low, low)
+
+
+async def damaged_by(which: str, change: int, lowest_bit: int) -> str:
+    """Why a greeting with these bits flipped, with a frame behind it, is not taken."""
+    said = SAID[which]
+    bits = int.from_bytes(said, "big") ^ change << lowest_bit
+    here, there = open_pipe()
+    await there.send(bits.to_bytes(len(said), "big") + pack(b"next"))
+    await there.send_eof()
+    with pytest.raises(BrokenLinkError) as caught:
+        await (
+            answer(here, SERVER, lambda _hello: None, TIMINGS)
+            if which == "hello"
+            else greet(here, ME, TIMINGS)
+        )
+    return caught.value.reason
+
+
+# What is no greeting
 
 
 @pytest.mark.parametrize(
@@ -359,8 +447,7 @@ def test_damaged_greetings_are_refused_or_heard(
     damages: list[tuple[str, int]], piece_bytes: int, which: str
 ) -> None:
     """No other exception, no hang, and a stream that is closed unless the greeting was heard."""
-    welcome = {"type": "welcome", "protocol": PROTOCOL, "name": "server", "boot": "s1"}
-    said = bytearray(pack_greeting(raw() if which == "hello" else msgspec.msgpack.encode(welcome)))
+    said = bytearray(pack_greeting(raw() if which == "hello" else WELCOME))
     for kind, place in damages:
         at = place % (len(said) + 1)
         if kind == "flip" and at < len(said):
@@ -383,7 +470,7 @@ def test_damaged_greetings_are_refused_or_heard(
                 with pytest.raises(anyio.ClosedResourceError):
                     await here.receive()
             else:
-                assert 0 < len(connection.peer.name) <= 200
+                assert connection.peer.name == ("r" if which == "hello" else "server")
                 await connection.aclose()
 
     trio.run(check, clock=MockClock(autojump_threshold=0))
