@@ -49,6 +49,14 @@ def test_each_fifth_plan_breaks_connections_too() -> None:
     assert len(broken) > 50
 
 
+def test_bits_flip_rarely_or_often() -> None:
+    plans = (plan_of(2, number, KINDS) for number in range(BREAKING - 1, 1_000, BREAKING))
+    shares = [table["share"] for plan in plans for table in plan if table["kind"] == "corrupt"]
+    assert len(shares) > 40
+    assert 0.0001 <= min(shares) < 0.001
+    assert 0.1 < max(shares) <= 1
+
+
 @pytest.mark.parametrize("number", range(40))
 def test_every_plan_is_one_that_a_file_may_have_and_heals(number: int, tmp_path: Path) -> None:
     scenario = with_plan(load(tmp_path, "").scenarios[0], PLANS[number])

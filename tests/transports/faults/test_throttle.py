@@ -16,7 +16,7 @@ class TestThrottle(ScenarioByteFaultContract):
     """The suite, and the rate."""
 
     kind = Throttle
-    acting: ClassVar[dict[str, Any]] = {"rate": "20B"}
+    acting: ClassVar[dict[str, Any]] = {"rate": "30B"}  # just above what is said
     fields: ClassVar[dict[str, Any]] = {"rate": "1KB"}
 
     def test_bytes_take_their_time(self) -> None:
