@@ -234,16 +234,16 @@ class GuardedSimulator(ClockedWorld):
 
     def _kept_us(self, due: Due) -> int:
         """Return when something was due before its actor's keeper put it off; -1 if it does now."""
-        before_us = self._asked_us.pop(id(due), None)
+        before_us = self._asked_us.pop(id(due), int(due[0]))
         keeper = self.keepers.get(self._subject(due) or "")
         if keeper is None:
             return int(due[0])
-        if before_us is None:
-            later_us, before_us = keeper.next_us(due[3], due[0]), int(due[0])
-            if later_us > before_us:
-                self._asked_us[id(due)], due[0] = before_us, later_us
-                heappush(self.heap, due)
-                return -1
+        later_us = keeper.next_us(due[3], due[0])
+        if later_us > due[0]:  # also if another has taken the time that it waited for
+            self._asked_us[id(due)] = before_us
+            due[:2] = later_us, next(self.serials)  # behind what was due before it
+            heappush(self.heap, due)
+            return -1
         keeper.came(due[3])
         return before_us
 

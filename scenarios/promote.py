@@ -185,29 +185,53 @@ def _kept(header: HeaderRecord) -> Iterator[Table]:
         yield {"name": f"{table['kind']}-{number}", **table}
 
 
-def _strikes(records: Sequence[Record]) -> Iterator[Table]:
-    """Yield what killed and stopped actors, each once, at the time at which it did."""
-    # Of each actor its turns, but the starts, that the next crash is asked about: on one where
-    # another commit fault fired, it is not.
-    turns: dict[str, int] = {}
-    open_tables: dict[str, tuple[int, Table]] = {}
-    done: list[Table] = []
-    for record in records:
-        if isinstance(record, TURNS) and not isinstance(record, StartRecord):
-            turns[record.actor] = turns.get(record.actor, 0) + 1
+class _Strikes:
+    """What killed and stopped actors, each once, at the time at which it did."""
+
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        self._open: dict[str, tuple[int, Table]] = {}  # since when, by whom it hit
+        # Of each actor its turns, but the starts, that the next crash is asked about: on one where
+        # another commit fault fired, it is not. And when its last one was.
+        self._turns: dict[str, int] = {}
+        self._turned_us: dict[str, int] = {}
+
+    def read(self, record: Record) -> None:
+        """Take in the next record."""
+        actor = record.actor
+        turns = self._turns.get(actor, 0)
+        if isinstance(record, StartRecord):
+            # On a real clock its first turn comes a little after it was told to start.
+            self._over(record, ("kill", "crash"), "down")
+        elif isinstance(record, TURNS):
+            self._turns[actor], self._turned_us[actor] = turns + 1, record.t
         elif isinstance(record, UndoneRecord):
-            turns[record.actor] = turns.get(record.actor, 0) - (record.why not in CRASHES)
+            self._turns[actor] = turns - (record.why not in CRASHES)
+        elif isinstance(record, FaultRecord) and record.act == "resume":
+            self._over(record, ("suspend", "pause"), "for")
         elif isinstance(record, FaultRecord):
-            table = _begun(record, turns.get(record.actor, 0))
+            table = _begun(record, turns)
             if table is not None:
-                turns[record.actor] = turns.get(record.actor, 0) - (table["kind"] == "crash")
-                open_tables[record.actor] = record.t, table
-                done.append(table)
-            elif record.act in ("start", "resume") and record.actor in open_tables:
-                since_us, table = open_tables.pop(record.actor)
-                key = "down" if record.act == "start" else "for"
-                table[key] = f"{record.t - since_us}us"
-    for number, table in enumerate(done, 1):
+                crash = table["kind"] == "crash"
+                self._turns[actor] = turns - crash
+                # A crash is within its turn, and counts from there.
+                since_us = self._turned_us.get(actor, record.t) if crash else record.t
+                self._open[actor] = since_us, table
+                self.tables.append(table)
+
+    def _over(self, record: Record, kinds: tuple[str, ...], key: str) -> None:
+        since_us, table = self._open.get(record.actor, (0, {}))
+        if table and table["kind"] in kinds:
+            table[key] = f"{record.t - since_us}us"
+            del self._open[record.actor]
+
+
+def _strikes(records: Sequence[Record]) -> Iterator[Table]:
+    """Yield what killed and stopped actors, each with a name of its own."""
+    strikes = _Strikes()
+    for record in records:
+        strikes.read(record)
+    for number, table in enumerate(strikes.tables, 1):
         if not table.keys() & {"down", "for"}:  # for the rest of the log
             last_us = records[-1].t + AFTER_US
             table["for" if table["kind"] in ("suspend", "pause") else "down"] = f"{last_us}us"
