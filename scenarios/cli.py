@@ -25,6 +25,7 @@ COMMANDS = {
     "new": "Write a starter scenario or actor.",
     "proxy": "Break TCP connections: a fault proxy in front of any service.",
     "explore": "Try random fault plans until a check does not hold.",
+    "shrink": "Find the smallest scenario that still fails: LOG, FILE.",
     "replay": "Run a log again, and show the first difference: LOG.",
     "log": "Look at logs: show, diff, stats, story, check, export.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",

@@ -69,4 +69,6 @@ def _tell(
     path.write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
     words = ["pullcord", "run", str(path), "--logs", "all"]
     text.line(f"  reproduce: {shlex.join(words)}")
+    smaller = ["pullcord", "shrink", str(path), "--replication", str(found.plan)]
+    text.line(f"  make it smaller: {shlex.join(smaller)}")
     text.line()

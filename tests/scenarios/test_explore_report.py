@@ -26,6 +26,7 @@ def test_a_discovery_is_told_with_a_file_that_shows_it(tmp_path: Path) -> None:
     assert lines[0].startswith("violated executed_at_most_once no-unique-start, plan ")
     (file,) = (tmp_path / "found").iterdir()
     assert str(file) in lines[2]
+    assert lines[3].startswith(f"  make it smaller: pullcord shrink {file} --replication ")
     number = int(lines[0].rpartition(" ")[2].rstrip(":"))
     results = run(file, replication=number, jobs=1)
     assert [found.check for _, found in results.scenarios[0].found] == ["executed_at_most_once"]
