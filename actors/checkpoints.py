@@ -210,9 +210,9 @@ class Lane:
         """Whether the actor has begun its first boot: before, its attributes say nothing."""
         return self.at > 0 and isinstance(self.records[0], StartRecord)
 
-    def has_taken(self, number: int) -> bool:
-        """Whether it was ever where the record of this number has happened."""
-        return bisect_right(self._numbers, number) <= self._furthest
+    def missing(self, number: int) -> int:
+        """How many of its records up to this number were never taken: each takes its time once."""
+        return max(bisect_right(self._numbers, number) - self._furthest, 0)
 
     def go_to(self, number: int) -> None:
         """Be where the record of this number has just happened, whosever it is."""

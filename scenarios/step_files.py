@@ -18,6 +18,7 @@ from scenarios.checks import CHECKS, judge
 from scenarios.checks.history import Violation
 from scenarios.log_check import why_not
 from scenarios.log_history import history_of_log
+from scenarios.problems import ScenarioError
 from scenarios.replay import job_of_header
 from scenarios.stepper import Stepper
 from scenarios.work import CellJob, scenario_of
@@ -40,8 +41,13 @@ def stepper_of(section: Section, folder: Path | None = None) -> Stepper:
     try:
         _replayer(job)
     except ForeignActorError as error:
+        cure = error.cure or "say where it is: --folder"
+        raise LogError(section.where, str(error), cure) from None
+    except ScenarioError as error:
         raise LogError(
-            section.where, str(error), error.cure or "say where it is: --folder"
+            section.where,
+            f"its scenario can't be read here: {error.problems[0].message}",
+            f"step through it with pullcord {section.header.pullcord}, which wrote it",
         ) from None
     return Stepper(section, lambda: _replayer(job), lambda: list(_violations(section)))
 

@@ -29,6 +29,7 @@ _SETS: Final = (set, frozenset)
 _DATA: Final = frozenset({dict, list, tuple})
 _VALUES: Final = (Distribution, PollPlan)
 _CONTAINERS: Final = (Mapping, list, tuple, deque, *_SETS)
+_GIVEN: Final = ("config", "place")
 _SAME: Final = object()
 
 
@@ -124,8 +125,15 @@ def _object(value: Any, deeper: int) -> Any:
 
 
 def state_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an actor's attributes as trees, less its table of handlers, which says nothing."""
-    return {name: tree(value) for name, value in attributes.items() if name != "handlers"}
+    """Return an actor's attributes as trees, in their order, what was given to it last.
+
+    Its table of handlers, which says nothing, is left out.
+    """
+    found = {name: tree(value) for name, value in attributes.items() if name != "handlers"}
+    given = [name for name, one in found.items() if name in _GIVEN or isinstance(one, Opaque)]
+    for name in given:
+        found[name] = found.pop(name)
+    return found
 
 
 # In words

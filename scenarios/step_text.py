@@ -23,6 +23,7 @@ from logs.record import (
     UnansweredRecord,
 )
 from logs.words import Narrator, id_text, seconds, short, way
+from scenarios.render import plural
 from scenarios.step_state import Change, changes, text
 from scenarios.stepper import Due, DueChange, Mail, Moment, Sent, Stepper, Turn
 from transports.codec import plain
@@ -114,6 +115,8 @@ def state(stepper: Stepper, moment: Moment, turn: Turn | None) -> Iterator[Line]
         f"at {seconds(record.t)}",
         "head",
     )
+    if moment.status == "down":
+        yield line("what it knew when it was killed; only its store stays", "dim")
     yield from _lane_notes(stepper, moment.actor)
     if not moment.state:
         words = (
@@ -248,7 +251,10 @@ def _end(mail: Mail) -> str:
 
 def timers(moment: Moment) -> Iterator[Line]:
     """Show an actor's timers and open questions, the next one first."""
-    yield Line(f"{len(moment.timers)} timers, {len(moment.questions)} open questions", "head")
+    yield Line(
+        f"{plural(len(moment.timers), 'timer')}, {plural(len(moment.questions), 'open question')}",
+        "head",
+    )
     if moment.status == "suspended":
         yield line("its clock stands still", "dim")
     named = [(f"timer {short(due.name)}", due) for due in moment.timers.values()]
@@ -270,15 +276,15 @@ def _when(due: Due) -> str:
 
 def store(moment: Moment) -> Iterator[Line]:
     """Show how many rows each of an actor's tables has."""
-    yield Line(f"the store of {moment.actor} has {len(moment.rows)} tables", "head")
+    yield Line(f"the store of {moment.actor} has {plural(len(moment.rows), 'table')}", "head")
     for name, rows in moment.rows.items():
-        yield line(f"{name}: {rows:,} row{'' if rows == 1 else 's'}")
+        yield line(f"{name}: {plural(rows, 'row')}")
 
 
 def table(stepper: Stepper, moment: Moment, name: str, turn: Turn | None) -> Iterator[Line]:
     """Show the rows of a table; those that the turn at the position wrote are marked."""
     rows = stepper.rows(moment.actor, name) or {}
-    yield Line(f"{name} of {moment.actor}: {len(rows):,} rows", "head")
+    yield Line(f"{name} of {moment.actor}: {plural(len(rows), 'row')}", "head")
     writes: dict[Any, Write] = {}
     if turn is not None and turn.record.actor == moment.actor:
         writes = {write.key: write for write in turn.writes if write.table == name}
@@ -297,7 +303,7 @@ def table(stepper: Stepper, moment: Moment, name: str, turn: Turn | None) -> Ite
 def causes(stepper: Stepper, words: Words) -> Iterator[Line]:
     """Show the chain of records that led to the position, the first cause first."""
     chain = stepper.causes.chain(stepper.record.n)
-    yield Line(f"{len(chain)} records led here", "head")
+    yield Line(f"{plural(len(chain), 'record')} led here", "head")
     for record in chain:
         yield line(words.line(record))
 

@@ -168,8 +168,11 @@ class Stepper:
 
         The position stays where it is then.
         """
-        ways = range(self.at - 1, -1, -1) if back else range(self.at + 1, len(self.records))
-        return any(wanted(at) and self._go(at) for at in ways)
+        return any(wanted(at) and self._go(at) for at in self.ahead(back=back))
+
+    def ahead(self, *, back: bool) -> range:
+        """Return the indexes after the position, or those before, the nearest first."""
+        return range(self.at - 1, -1, -1) if back else range(self.at + 1, len(self.records))
 
     def wanted(self, kind: str, name: str = "") -> Callable[[int], bool]:
         """Return what tells whether a record is of a kind, or an actor's; ValueError for neither.
@@ -294,7 +297,7 @@ class Stepper:
         lane = self.lanes.get(record.actor)
         if lane is None or not isinstance(record, TURNS):
             return None
-        if not lane.has_taken(record.n):
+        if lane.missing(record.n):
             lane.go_to(record.n)
         return lane.differences.get(record.n)
 
@@ -343,10 +346,15 @@ class Stepper:
             if envelope.target == actor and envelope.cause <= number:
                 yield Mail(envelope=envelope, end=None)
 
+    def missing(self, actor: str) -> int:
+        """How many records of an actor are to be re-executed for the first time to be here."""
+        lane = self.lanes.get(actor)
+        return 0 if lane is None else lane.missing(self.record.n)
+
     def explore(self, until: int) -> None:
-        """Re-execute everybody up to a record's number, so that going back there is quick."""
+        """Re-execute everybody up to a record's number, so that going there is quick."""
         for lane in self.lanes.values():
-            if not lane.has_taken(until):
+            if lane.missing(until):
                 lane.go_to(until)
 
 

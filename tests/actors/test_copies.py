@@ -68,7 +68,7 @@ def copied(value: Any, *pinned: object) -> Any:
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
-TREES = st.recursive(
+TREES: st.SearchStrategy[Any] = st.recursive(
     SCALARS,
     lambda inner: (
         st.lists(inner)
@@ -161,7 +161,7 @@ def test_methods_belong_to_the_copy() -> None:
 
 
 def test_containers_of_the_library_keep_their_kind() -> None:
-    values = [
+    values: list[Any] = [
         defaultdict(list, {"a": [1]}),
         Counter("abca"),
         OrderedDict(b=[1], a=[2]),

@@ -16,11 +16,11 @@ from tests.scenarios.commandline import ROOT
 
 
 @cache
-def data_of(name: str, replication: int = 0, **options: Any) -> bytes:
-    """The log of one replication of a shipped scenario's first cell."""
+def data_of(name: str, replication: int = 0, cell: int = 0, **options: Any) -> bytes:
+    """The log of one replication of a shipped scenario's cell, by default of its first."""
     out = io.BytesIO()
     plan = load_plan(ROOT / "scenarios" / f"{name}.toml")
-    log_one(job_of(plan, 0, Options(**options)), replication, out, 60.0)
+    log_one(job_of(plan, cell, Options(**options)), replication, out, 60.0)
     return out.getvalue()
 
 

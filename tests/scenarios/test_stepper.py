@@ -326,8 +326,11 @@ def test_violations_are_judged_once_and_found_where_they_are_proved() -> None:
 def test_everybody_can_be_explored_beforehand() -> None:
     at = stepper()
     at.explore(10)
-    assert all(lane.has_taken(10) for lane in at.lanes.values())
-    assert not at.lanes["agent"].has_taken(at.records[-1].n)
+    at.to(10)
+    assert [at.missing(name) for name in at.lanes] == [0] * 4
+    at.to_time(1 << 60)
+    assert at.missing("agent") > 0
+    assert at.missing("nobody") == 0
 
 
 def test_sections_of_a_log_are_read_as_they_are() -> None:

@@ -1,0 +1,67 @@
+"""From a section to a stepper: what can be stepped through, and why something can't."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from logs.read import LogError
+from scenarios.step_files import stepper_of
+from tests.scenarios.stepping import data_of, section_of
+
+
+def test_a_section_is_stepped_from_its_first_record() -> None:
+    section = section_of(data_of("examples/first"))
+    made = stepper_of(section)
+    assert made.record is section.records[0]
+    assert list(made.lanes) == ["server", "relay", "engine", "agent"]
+
+
+def test_metrics_are_left_out() -> None:
+    made = stepper_of(section_of(data_of("examples/first")))
+    host = made.lanes["server"]._host
+    until = {event for event in host.watchers if not event.startswith("run.")}
+    assert until == set()
+    for name, context in host.contexts.items():
+        assert context.handlers == dict(context.actor.handlers), name
+
+
+def test_one_without_a_scenario_or_without_records_says_so() -> None:
+    section = section_of(data_of("examples/first"))
+    bare = msgspec.structs.replace(section.header, resolved={})
+    with pytest.raises(LogError, match=r"a\.jsonl, line 1: its header has no scenario") as raised:
+        stepper_of(msgspec.structs.replace(section, header=bare))
+    assert "--logs all" in raised.value.cure
+    with pytest.raises(LogError, match="it has no records"):
+        stepper_of(msgspec.structs.replace(section, records=[]))
+
+
+def test_an_actor_that_is_not_there_any_more_is_told(tmp_path: Path) -> None:
+    section = section_of(data_of("examples/eager_relay", cell=1))
+    header = msgspec.structs.replace(section.header, folder=str(tmp_path), path="x.toml")
+    with pytest.raises(LogError, match="eager_relay"):
+        stepper_of(msgspec.structs.replace(section, header=header))
+    lost = msgspec.structs.replace(section, header=header)
+    folder = Path(section.header.folder)
+    assert stepper_of(lost, folder).lanes["relay"].differences == {}
+
+
+def test_a_scenario_that_no_longer_reads_is_told() -> None:
+    section = section_of(data_of("examples/first"))
+    resolved = {**section.header.resolved, "nonsense": {"a": 1}}
+    header = msgspec.structs.replace(section.header, resolved=resolved)
+    with pytest.raises(LogError, match="its scenario can't be read here"):
+        stepper_of(msgspec.structs.replace(section, header=header))
+
+
+def test_violations_are_those_that_the_records_prove() -> None:
+    section = section_of(data_of("examples/first"))
+    assert stepper_of(section).violations == {}
+    start = next(one for one in section.records if getattr(one, "event", "") == "engine.started")
+    last = section.records[-1]
+    again = msgspec.structs.replace(start, n=last.n + 1, t=last.t)
+    made = stepper_of(msgspec.structs.replace(section, records=[*section.records, again]))
+    assert list(made.violations) == [start.n, again.n]
+    assert [one.check for one in made.violations[again.n]] == ["executed_at_most_once"]
