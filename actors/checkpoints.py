@@ -23,6 +23,7 @@ from actors.simulator import Due, Simulator
 from actors.stores.memory import MemoryStore, MemoryTable
 from actors.streams import HashedStream
 from logs.record import FaultRecord, Record, StartRecord
+from transports.clock import WrongClock
 
 STRIDE = 64  # records between two checkpoints at first: re-executed in a few milliseconds
 CHECKPOINT_LIMIT = 128  # then every other one is given up: a server's copy may have megabytes
@@ -43,7 +44,7 @@ class Write(msgspec.Struct, frozen=True):
 class Checkpoint(msgspec.Struct, frozen=True):
     """All that a replayed actor is, besides what stays: `held` was copied in one go."""
 
-    held: tuple[dict[str, Any], dict[str, Due], dict[int, Due], list[Due]]
+    held: tuple[dict[str, Any], dict[str, Due], dict[int, Due], list[Due], WrongClock | None]
     store: Snapshot
     writable: bool
     drawn: dict[str, int]
@@ -54,7 +55,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 class SteppedContext(ReplayContext):
     """One actor that is replayed forwards and backwards, and that tells what its last turn did."""
 
-    __slots__ = ("_copier", "writes")
+    __slots__ = ("writes",)
 
     # What is no attribute of the actor, has no shape, and is told by its own name.
     _PLAIN = (
@@ -88,10 +89,16 @@ class SteppedContext(ReplayContext):
                 found[name] = getattr(actor, name)
         return found
 
+    def wall_error_us(self, world_us: int) -> int:
+        """Return how far its wall clock is ahead of the world's; nobody is told the time by it."""
+        if self.clock is None:
+            return 0
+        return self.clock.wall_us(world_us) - self._world.epoch_us - world_us
+
     def checkpoint(self) -> Checkpoint:
         """Return a copy of all that this actor is; UncopyableError with the attribute's name."""
         copier = self._pinning()
-        live = (self.attributes(), self.timers, self.open_questions, self.frozen)
+        live = (self.attributes(), self.timers, self.open_questions, self.frozen, self.clock)
         try:
             held = copier.copy(live)
         except UncopyableError:
@@ -125,7 +132,7 @@ class SteppedContext(ReplayContext):
         self.journal.clear()
         self.effects.clear()
         # The rows are pinned by identity: they are in the store again.
-        attributes, timers, questions, frozen = self._pinning().copy(checkpoint.held)
+        attributes, timers, questions, frozen, clock = self._pinning().copy(checkpoint.held)
         actor = self.actor
         for name in self.attributes():
             delattr(actor, name)
@@ -134,6 +141,7 @@ class SteppedContext(ReplayContext):
         self.timers = timers
         self.open_questions = questions
         self.frozen = frozen
+        self.clock = clock
         for purpose, stream in self.streams.items():
             stream.go_to(checkpoint.drawn.get(purpose, 0))
         for name, value in checkpoint.plain.items():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from logs.read import LogError
 from logs.seek import raw_section
-from scenarios.log_sections import the_one
+from scenarios.log_sections import refuse, the_one
 from scenarios.log_show import title
 from scenarios.problems import printable
 from scenarios.step_files import stepper_of
@@ -65,6 +66,13 @@ def step(
         stepper, sys.stdin, sys.stdout, width_columns(sys.stdout), prompt=sys.stdin.isatty()
     )
     return 0
+
+
+def refuse_others(flags: Mapping[str, object]) -> None:
+    """Raise ScenarioError for a flag that is given and means nothing while one steps."""
+    for name, given in flags.items():
+        if given not in (None, "text"):
+            refuse(name, "means nothing with --step", f"leave {name} out, or --step and --plain")
 
 
 def _screen(stepper: Stepper, actor: str | None) -> None:

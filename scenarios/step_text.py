@@ -26,6 +26,7 @@ from logs.words import Narrator, id_text, seconds, short, way
 from scenarios.render import plural
 from scenarios.step_state import Change, changes, text
 from scenarios.stepper import Due, DueChange, Mail, Moment, Sent, Stepper, Turn
+from transports.clock import RIGHT_PPM
 from transports.codec import plain
 
 Mark = Literal["", "head", "dim", "changed", "new", "gone", "wrong"]
@@ -117,6 +118,7 @@ def state(stepper: Stepper, moment: Moment, turn: Turn | None) -> Iterator[Line]
     )
     if moment.status == "down":
         yield line("what it knew when it was killed; only its store stays", "dim")
+    yield from _clock_notes(moment)
     yield from _lane_notes(stepper, moment.actor)
     if not moment.state:
         words = (
@@ -140,6 +142,23 @@ def state(stepper: Stepper, moment: Moment, turn: Turn | None) -> Iterator[Line]
     for name in old:
         if name not in moment.state:
             yield line(f"{name:<{width}}  is gone", "gone")
+
+
+def _clock_notes(moment: Moment) -> Iterator[Line]:
+    if moment.ahead_us:
+        side = "ahead" if moment.ahead_us > 0 else "behind"
+        yield line(f"its wall clock is {seconds(abs(moment.ahead_us))} {side}", "dim")
+    if moment.rate_ppm != RIGHT_PPM:
+        yield line(f"its clocks go at {moment.rate_ppm / RIGHT_PPM:.10g} of the right rate", "dim")
+
+
+def _clock_changes(before: Moment, after: Moment) -> Iterator[Line]:
+    known = list(_clock_notes(before))
+    yield from (one for one in _clock_notes(after) if one not in known)
+    if before.ahead_us and not after.ahead_us:
+        yield line("its wall clock is right again")
+    if before.rate_ppm != RIGHT_PPM == after.rate_ppm:
+        yield line("its clocks go at the right rate again")
 
 
 def _lane_notes(stepper: Stepper, actor: str) -> Iterator[Line]:
@@ -176,6 +195,7 @@ def changed(turn: Turn | None, stepper: Stepper, words: Words) -> Iterator[Line]
     if turn.before.status != turn.after.status:
         was = f"{record.actor} is {turn.after.status}  (was {turn.before.status})"
         found.insert(0, line(was, "changed"))
+    found += _clock_changes(turn.before, turn.after)
     yield from found or [line("nothing changed", "dim")]
 
 

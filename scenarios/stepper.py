@@ -33,6 +33,7 @@ from logs.record import (
 from scenarios.checks.history import Violation
 from scenarios.replay import script_of
 from scenarios.step_state import Change, changes, state_of
+from transports.clock import RIGHT_PPM
 from transports.envelope import Envelope
 
 CAUSE: Final = WHAT + 1  # of what is due
@@ -75,7 +76,10 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """What an actor is at a position. `status` is up, down, suspended, paused or not started."""
+    """What an actor is at a position. `status` is up, down, suspended, paused or not started.
+
+    `ahead_us` is by how much its wall clock goes wrong, `rate_ppm` how fast in millionths.
+    """
 
     actor: str
     status: str
@@ -84,6 +88,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     timers: dict[str, Due]
     questions: dict[int, Due]
     rows: dict[str, int]  # of each table
+    ahead_us: int = 0
+    rate_ppm: int = RIGHT_PPM
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -243,6 +249,8 @@ class Stepper:
             timers={name: _due(name, due, since_us, still) for name, due in context.timers.items()},
             questions=questions,
             rows={name: len(table) for name, table in context.store.tables.items()},
+            ahead_us=context.wall_error_us(t_us),
+            rate_ppm=RIGHT_PPM if context.clock is None else context.clock.rate_ppm,
         )
 
     def _state(self, lane: Lane) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from actors import checkpoints
 from actors.actor import Place
 from actors.agent import Agent
-from actors.checkpoints import Lane, SteppedReplayer, lanes_of
+from actors.checkpoints import Lane, SteppedContext, SteppedReplayer, lanes_of
 from actors.engine import Engine
 from actors.guarded import GuardedSimulator
 from actors.messages import GraphRun
@@ -56,6 +56,7 @@ def told(lane: Lane) -> Any:
         context.store.writable,
         {purpose: stream.drawn for purpose, stream in context.streams.items() if stream.drawn},
         (context.boot, context.ids, context.now_us, context.down, context.suspended_us),
+        None if context.clock is None else (context.stamp_us, context.clock.rate_ppm),
     )
 
 
@@ -81,8 +82,15 @@ def eventful(host: MakeHost) -> list[Record]:
         sim.kill(name, "axe")
         sim.at(sim.now_us + 3 * S, lambda: sim.revive(name, "axe"))
 
-    records = recorded(host, relay=(2 * S, nap), server=(20 * S, die))
-    assert any(isinstance(record, FaultRecord) for record in records)
+    def drift(sim: Any, name: str) -> None:
+        sim.set_clock_rate(name, "quartz", 1_100_000)
+        sim.shift_clock(name, "ntp", -3 * S)
+        sim.at(sim.now_us + 9 * S, lambda: sim.set_clock_rate(name, "quartz", 1_000_000))
+
+    records = recorded(host, relay=(2 * S, nap), server=(20 * S, die), agent=(5 * S, drift))
+    assert {one.act for one in records if isinstance(one, FaultRecord)} == {
+        "kill", "start", "suspend", "resume", "clock -3s", "rate 1.1", "rate 1",
+    }  # fmt: skip
     return records
 
 
@@ -131,6 +139,18 @@ def test_the_way_back_is_short(host: Any) -> None:
     taken.clear()
     lane.go_to(len(RECORDS[host]))  # forwards too, where it was once
     assert len(taken) <= stride
+
+
+def test_nothing_of_a_context_is_forgotten() -> None:
+    """A new slot must be kept in a checkpoint, or be known to stay what it is between turns."""
+    kept = {"timers", "open_questions", "frozen", "clock", "store", "streams", "_boot_us"}
+    never = {"_world", "_id_mark", "name", "actor", "handlers", "on_timer", "links"}
+    never |= {"watchers", "_heap", "_questions", "blocking"}
+    tasks = {"mailbox", "lock", "scope", "threaded", "put_off"}  # of hosts that wait
+    in_turns = {"effects", "journal", "numbers", "expected", "made", "said", "writes"}
+    known = {*kept, *never, *tasks, *in_turns, *SteppedContext._PLAIN}
+    slots = {name for base in SteppedContext.__mro__ for name in vars(base).get("__slots__", ())}
+    assert slots - known == set()
 
 
 def test_it_knows_how_far_it_was() -> None:

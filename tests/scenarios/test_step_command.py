@@ -11,9 +11,10 @@ import pytest
 
 from logs.read import LogError
 from scenarios import step_command
-from scenarios.step_command import step
+from scenarios.problems import ScenarioError
+from scenarios.step_command import refuse_others, step
 from scenarios.stepper import Stepper
-from tests.scenarios.commandline import ROOT
+from tests.scenarios.commandline import ROOT, command
 from tests.scenarios.stepping import data_of
 
 PAGE = (ROOT / "docs" / "stepping.md").read_text(encoding="utf-8")
@@ -121,6 +122,24 @@ def test_without_textual_there_is_a_cure(log: Path, monkeypatch: pytest.MonkeyPa
         step(log, replication=0)
     assert raised.value.cure == "pip install 'pullcord[step]', or add --plain"
     assert step(log, replication=0, plain=True) == 0
+
+
+def test_flags_that_mean_nothing_here_are_refused() -> None:
+    refuse_others({"--until": None, "--format": "text"})
+    for name, given in (("--until", "5"), ("--format", "json"), ("--to-scenario", Path("x"))):
+        with pytest.raises(ScenarioError, match=f"{name}: means nothing with --step"):
+            refuse_others({"--other": None, name: given})
+
+
+@pytest.mark.parametrize("flags", [("--step",), ("--plain",), ("--step", "--plain")])
+def test_from_the_command_line(log: Path, flags: tuple[str, ...]) -> None:
+    done = command(log.parent, "replay", log.name, "--replication", "1", "--from", "7", *flags)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[1].startswith("7  ")
+    wrong = command(log.parent, "replay", log.name, "--replication", "1", "--from", "0", *flags)
+    assert wrong.code == 2
+    assert "there is no record 0" in wrong.err
+    assert "help: give 1 to " in wrong.err
 
 
 def test_the_page_s_transcript_is_what_comes_out(

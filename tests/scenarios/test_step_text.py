@@ -152,6 +152,21 @@ def test_who_is_down_shows_what_it_knew() -> None:
     assert "what it knew when it was killed" in shown[1]
 
 
+def test_a_clock_that_goes_wrong_is_told() -> None:
+    made = at("fault", "chaos/day_ahead")
+    found = []
+    while True:
+        found += change(made) + texts(state(made, of(made), None))
+        if not made.search(made.wanted("fault")):
+            break
+    assert any(re.fullmatch("  its wall clock is 86400s ahead", line) for line in found)
+    assert "  its wall clock is right again" in found
+    slow = at("fault", "chaos/slow_clocks")
+    assert "  its clocks go at 0.5 of the right rate" in change(slow)
+    assert slow.to(653)
+    assert change(slow)[-1] == "  its clocks go at the right rate again"
+
+
 def test_the_mailbox_says_what_becomes_of_each() -> None:
     made = at("fault", "chaos/killed_after_go")
     assert texts(mailbox(made, "relay")) == [
