@@ -90,8 +90,8 @@ Esc     stop looking              q       quit
 ! wrong: a violation, or the re-execution does something else"""
 
 
-class Lines(ScrollView, can_focus=False):
-    """Lines that are drawn when they are seen.
+class LineView(ScrollView, can_focus=False):
+    """LineView that are drawn when they are seen.
 
     `draw` gives the text and style of one. `pick` is called with one that was clicked, `resized`
     when there is room for more of them or for fewer.
@@ -270,15 +270,15 @@ class StepScreen(App[None]):
     def compose(self) -> ComposeResult:
         """Make the two halves, and a line above, between and below them."""
         yield Static(id="head", markup=False)
-        yield Lines(self._record_line, "records", self._goes_to, self._keep_in_sight)
+        yield LineView(self._record_line, "records", self._goes_to, self._keep_in_sight)
         yield Static(id="tabs", markup=False)
-        yield Lines(self._below_line, "below")
+        yield LineView(self._below_line, "below")
         yield Static(id="status", markup=False)
         yield Static(KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
         """Show the beginning, and begin to re-execute the rest."""
-        self.query_one("#records", Lines).show(len(self._stepper.records))
+        self.query_one("#records", LineView).show(len(self._stepper.records))
         self.call_after_refresh(self._moved)
         self.run_worker(self._explore(), group="explore")
 
@@ -312,7 +312,7 @@ class StepScreen(App[None]):
         self._show_below()
 
     def _keep_in_sight(self) -> None:
-        records = self.query_one("#records", Lines)
+        records = self.query_one("#records", LineView)
         height = max(records.size.height, 1)
         last = max(len(self._stepper.records) - height, 0)
         records.scroll_to(y=min(max(self._stepper.at - height // 2, 0), last), animate=False)
@@ -333,7 +333,7 @@ class StepScreen(App[None]):
         )
         tabs = f"{printable(actor)}{' *' if self._actor else ''} {''.join(names)}"
         self.query_one("#tabs", Static).update(tabs)
-        below = self.query_one("#below", Lines)
+        below = self.query_one("#below", LineView)
         below.show(len(self._below), max((cell_len(one.text) for one in self._below), default=0))
         # Of a chain of causes the last ones are looked at first.
         below.scroll_to(0, len(self._below) if self._tab == "causes" else 0, animate=False)
@@ -455,7 +455,7 @@ class StepScreen(App[None]):
 
     def action_scroll(self, lines: int, columns: int) -> None:
         """Scroll what is below."""
-        below = self.query_one("#below", Lines)
+        below = self.query_one("#below", LineView)
         below.scroll_relative(columns * SCROLL_COLUMNS, lines, animate=False, force=True)
 
     def action_stop(self) -> None:

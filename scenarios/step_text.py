@@ -33,6 +33,7 @@ Mark = Literal["", "head", "dim", "changed", "new", "gone", "wrong"]
 SIGNS: Final[dict[Mark, str]] = {"changed": "*", "new": "+", "gone": "-", "wrong": "!"}
 VALUE_LIMIT_CHARS: Final = 400  # of one value; lines are cut to their width where they are shown
 ROWS_LIMIT: Final = 100  # of a table; the rest is counted
+CAUSES_LIMIT: Final = 100  # of a chain, whose last ones are looked at first
 OUTPUTS_LIMIT: Final = 5  # of what a turn that differs let out
 
 
@@ -321,10 +322,14 @@ def table(stepper: Stepper, moment: Moment, name: str, turn: Turn | None) -> Ite
 
 
 def causes(stepper: Stepper, words: Words) -> Iterator[Line]:
-    """Show the chain of records that led to the position, the first cause first."""
+    """Show the chain of records that led to the position, the first cause first.
+
+    A relay that polls for days has a long one: its end is shown.
+    """
     chain = stepper.causes.chain(stepper.record.n)
-    yield Line(f"{plural(len(chain), 'record')} led here", "head")
-    for record in chain:
+    more = f", the last {CAUSES_LIMIT} are" if len(chain) > CAUSES_LIMIT else ""
+    yield Line(f"{plural(len(chain), 'record')} led here{more}", "head")
+    for record in chain[-CAUSES_LIMIT:]:
         yield line(words.line(record))
 
 

@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList, Static
 
 from scenarios.checks.history import Violation
 from scenarios.step_files import stepper_of
-from scenarios.step_screen import HELP, KEYS, TABS, Choose, Help, Lines, StepScreen
+from scenarios.step_screen import HELP, KEYS, TABS, Choose, Help, LineView, StepScreen
 from scenarios.stepper import Stepper
 from tests.scenarios.stepping import stepper
 
@@ -46,7 +46,7 @@ def below(screen: StepScreen) -> list[str]:
 
 def drawn(screen: StepScreen, name: str) -> list[str]:
     """What is seen of the records, or below."""
-    view = screen.query_one(f"#{name}", Lines)
+    view = screen.query_one(f"#{name}", LineView)
     return [view.render_line(y).text.rstrip() for y in range(view.size.height)]
 
 
@@ -335,7 +335,7 @@ def test_a_hundred_thousand_rows_are_never_drawn_at_once(monkeypatch: pytest.Mon
     rows: list[int] = []
 
     async def act(pilot: Pilot[None], screen: StepScreen) -> None:
-        view = screen.query_one("#records", Lines)
+        view = screen.query_one("#records", LineView)
 
         def counted(at: int) -> Any:
             rows.append(at)

@@ -233,6 +233,15 @@ def test_causes_lead_back_to_a_start() -> None:
     assert cause_in_short(at(1), words) == ""
 
 
+def test_of_a_long_chain_of_causes_the_end_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scenarios.step_text.CAUSES_LIMIT", 3)
+    made = at("event run.terminal")
+    shown = texts(causes(made, Words(made)))
+    assert re.fullmatch("[0-9]+ records led here, the last 3 are", shown[0])
+    assert len(shown) == 4
+    assert shown[-1] == f"  {Words(made).line(made.record)}"
+
+
 def test_a_time_out_knows_its_question_wherever_one_comes_from() -> None:
     made = stepper("chaos/lost_result")
     made.search(lambda at: isinstance(made.records[at], UnansweredRecord))
