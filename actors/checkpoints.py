@@ -9,7 +9,7 @@ its way back begins at an earlier one, or at its first record in a cell that is 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -209,6 +209,7 @@ class Lane:
         self._furthest = 0
         self._stride = STRIDE
         self._checkpoints: dict[int, tuple[Checkpoint, int]] = {}
+        self._opened: dict[str, int] = {}  # where each table was first seen: it then stays open
         self.differences: dict[int, Difference] = {}
         self.uncopyable = ""
         self._keep()
@@ -217,6 +218,12 @@ class Lane:
     def started(self) -> bool:
         """Whether the actor has begun its first boot: before, its attributes say nothing."""
         return self.at > 0 and isinstance(self.records[0], StartRecord)
+
+    @property
+    def tables(self) -> Mapping[str, MemoryTable]:
+        """The tables of its store that it had opened by now."""
+        tables = self.context.store.tables
+        return {name: tables[name] for name, at in self._opened.items() if at <= self.at}
 
     def missing(self, number: int) -> int:
         """How many of its records up to this number were never taken: each takes its time once."""
@@ -242,6 +249,10 @@ class Lane:
         if difference is not None:
             self.differences[record.n] = difference
         self.at += 1
+        tables = self.context.store.tables
+        if len(tables) > len(self._opened):
+            for name in tables:
+                self._opened.setdefault(name, self.at)
         self._furthest = max(self._furthest, self.at)
         if self.at % self._stride == 0:
             self._keep()
@@ -276,9 +287,16 @@ class Lane:
 
 
 def lanes_of(
-    records: Sequence[Record], script: Script, make: Callable[[], SteppedReplayer], replication: int
+    records: Sequence[Record],
+    script: Script,
+    make: Callable[[], SteppedReplayer],
+    replication: int,
+    left_out: Collection[str] = (),
 ) -> Mapping[str, Lane]:
-    """Return the lane of each actor of a cell, in the cell's order; `make` builds the cell."""
+    """Return the lane of each actor of a cell, in the cell's order; `make` builds the cell.
+
+    Those that are `left_out` have none: programs, for which an actor of ours stands in the cell.
+    """
 
     def begun() -> SteppedReplayer:
         host = make()
@@ -286,7 +304,7 @@ def lanes_of(
         return host
 
     host = begun()
-    mine: dict[str, list[Record]] = {name: [] for name in host.contexts}
+    mine: dict[str, list[Record]] = {name: [] for name in host.contexts if name not in left_out}
     for record in records:
         if isinstance(record, (*TURNS, FaultRecord)) and record.actor in mine:
             mine[record.actor].append(record)

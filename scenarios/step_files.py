@@ -49,7 +49,10 @@ def stepper_of(section: Section, folder: Path | None = None) -> Stepper:
             f"its scenario can't be read here: {error.problems[0].message}",
             f"step through it with pullcord {section.header.pullcord}, which wrote it",
         ) from None
-    return Stepper(section, lambda: _replayer(job), lambda: list(_violations(section)))
+    programs = [one.name for one in scenario_of(job).cast if one.command]
+    return Stepper(
+        section, lambda: _replayer(job), lambda: list(_violations(section)), left_out=programs
+    )
 
 
 def _replayer(job: CellJob) -> SteppedReplayer:

@@ -19,6 +19,7 @@ from scenarios.step_text import (
     causes,
     changed,
     mailbox,
+    not_re_executed,
     state,
     store,
     table,
@@ -67,7 +68,7 @@ class LineMode:
             "where": lambda _rest: where(stepper, self._words),
             "changed": lambda _rest: changed(stepper.turn(), stepper, self._words),
             "state": lambda rest: state(stepper, self._moment(rest), stepper.turn()),
-            "mailbox": lambda rest: mailbox(stepper, self._moment(rest).actor),
+            "mailbox": lambda rest: mailbox(stepper, self._name(rest)),
             "timers": lambda rest: timers(self._moment(rest)),
             "store": self._store,
             "causes": lambda _rest: causes(stepper, self._words),
@@ -118,6 +119,11 @@ class LineMode:
         return where(self._stepper, self._words)
 
     # Showing
+
+    def _name(self, rest: list[str]) -> str:
+        """Return the actor that is meant, who may be one that is not re-executed."""
+        name = rest[0] if rest else self._stepper.record.actor
+        return name if self._stepper.is_known(name) else self._moment(rest).actor
 
     def _moment(self, rest: list[str]) -> Moment:
         return moment_of(self._stepper, rest[0] if rest else self._stepper.record.actor)
@@ -175,8 +181,11 @@ def moment_of(stepper: Stepper, actor: str) -> Moment:
     """Return what an actor is at the position; CommandError if there is no such actor."""
     moment = stepper.moment(actor)
     if moment is None:
+        there = f"there are {', '.join(stepper.lanes)}"
+        if stepper.is_known(actor):
+            raise CommandError(not_re_executed(actor).text.strip(), there)
         near = get_close_matches(actor, stepper.lanes, 1)
-        cure = f"did you mean {near[0]}?" if near else f"there are {', '.join(stepper.lanes)}"
+        cure = f"did you mean {near[0]}?" if near else there
         raise CommandError(f"no actor is called {actor}", cure)
     return moment
 

@@ -37,6 +37,7 @@ from scenarios.step_text import (
     causes,
     changed,
     mailbox,
+    not_re_executed,
     state,
     store,
     table,
@@ -358,7 +359,7 @@ class StepScreen(App[None]):
         turn = stepper.turn()
         moment = stepper.moment(actor)
         if moment is None:
-            return [Line(f"{actor} is not re-executed: this cell has no such actor", "wrong")]
+            return [not_re_executed(actor)]
         if self._tab == "state":
             return list(state(stepper, moment, turn))
         if self._tab == "timers":

@@ -86,7 +86,7 @@ def wrongs(stepper: Stepper) -> Iterator[Line]:
     if undone is not None:
         yield line(f"undone in {undone.n}: {undone.why}", "wrong")
     if record.actor not in stepper.lanes:
-        yield line(f"{record.actor} is not re-executed: this cell has no such actor", "wrong")
+        yield not_re_executed(record.actor)
     for violation in stepper.violations.get(record.n, ()):
         yield line(f"violates {violation.check}: {violation.sentence}", "wrong")
     difference = stepper.difference_at(stepper.at)
@@ -95,6 +95,11 @@ def wrongs(stepper: Stepper) -> Iterator[Line]:
         if difference.index is not None:
             yield from _outputs("log", difference.logged[difference.index :])
             yield from _outputs("re-execution", difference.made[difference.index :])
+
+
+def not_re_executed(actor: str) -> Line:
+    """Say why nothing is known of an actor but its records."""
+    return line(f"{actor} is not re-executed: a program, or no actor of this cell", "dim")
 
 
 def _outputs(whose: str, outputs: Sequence[Output]) -> Iterator[Line]:

@@ -8,7 +8,7 @@ actor at a time and only as far as it is looked at; what is under way comes from
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final
@@ -117,7 +117,7 @@ class Stepper:
     """A section's records, and a position among them.
 
     `make` builds the cell's replay host; `judge` returns the section's violations and is asked
-    once, when they are first looked for.
+    once, when they are first looked for. `left_out` are actors that can't be re-executed.
     """
 
     def __init__(
@@ -125,13 +125,14 @@ class Stepper:
         section: Section,
         make: Callable[[], SteppedReplayer],
         judge: Callable[[], Sequence[Violation]] = tuple,
+        left_out: Collection[str] = (),
     ) -> None:
         self.section = section
         self.records: Sequence[Record] = section.records
         self.causes = Causes(section.records)
         self.script: Script = script_of(section)
         self.lanes: Mapping[str, Lane] = lanes_of(
-            section.records, self.script, make, section.header.replication
+            section.records, self.script, make, section.header.replication, left_out
         )
         self.at = 0
         self._numbers = [record.n for record in section.records]
@@ -196,9 +197,13 @@ class Stepper:
             return lambda at: self.difference_at(at) is not None
         if kind == "event":
             return lambda at: _says(records[at], name or "*")
-        if kind in self.lanes or any(record.actor == kind for record in records):
+        if kind in self.lanes or self.is_known(kind):
             return lambda at: records[at].actor == kind or _source(records[at]) == kind
         raise ValueError(kind)
+
+    def is_known(self, actor: str) -> bool:
+        """Whether the log has records of an actor, re-executed or not."""
+        return any(record.actor == actor for record in self.records)
 
     def _changes(self, name: str) -> Callable[[int], bool]:
         def changed(at: int) -> bool:
@@ -248,7 +253,7 @@ class Stepper:
             state=self._state(lane),
             timers={name: _due(name, due, since_us, still) for name, due in context.timers.items()},
             questions=questions,
-            rows={name: len(table) for name, table in context.store.tables.items()},
+            rows={name: len(table) for name, table in lane.tables.items()},
             ahead_us=context.wall_error_us(t_us),
             rate_ppm=RIGHT_PPM if context.clock is None else context.clock.rate_ppm,
         )
@@ -313,7 +318,7 @@ class Stepper:
         """Return the rows of an actor's table at the position, None if there is no such table."""
         lane = self.lanes[actor]
         lane.go_to(self.record.n)
-        return lane.context.store.tables.get(table)
+        return lane.tables.get(table)
 
     # Under way
 

@@ -53,6 +53,7 @@ def told(lane: Lane) -> Any:
         [(name, due[0], due[3:]) for name, due in dues],
         [due[0] for due in context.frozen],
         context.store.snapshot(),
+        list(lane.tables),
         context.store.writable,
         {purpose: stream.drawn for purpose, stream in context.streams.items() if stream.drawn},
         (context.boot, context.ids, context.now_us, context.down, context.suspended_us),

@@ -9,6 +9,7 @@ import pytest
 
 from logs.read import LogError
 from scenarios.step_files import stepper_of
+from scenarios.step_lines import CommandError, LineMode
 from tests.scenarios.stepping import data_of, section_of
 
 
@@ -54,6 +55,23 @@ def test_a_scenario_that_no_longer_reads_is_told() -> None:
     header = msgspec.structs.replace(section.header, resolved=resolved)
     with pytest.raises(LogError, match="its scenario can't be read here"):
         stepper_of(msgspec.structs.replace(section, header=header))
+
+
+def test_programs_are_not_re_executed_and_their_records_are_shown() -> None:
+    section = section_of(data_of("examples/first"))
+    resolved = {**section.header.resolved, "relay": {"command": ["./relay"]}}
+    header = msgspec.structs.replace(section.header, resolved=resolved)
+    made = stepper_of(msgspec.structs.replace(section, header=header))
+    assert list(made.lanes) == ["server", "agent"], "its engine is the program's own"
+    made.search(made.wanted("relay"))
+    assert made.record.actor == "relay"
+    assert (made.moment("relay"), made.turn(), made.difference_at(made.at)) == (None, None, None)
+    mode = LineMode(made)
+    assert "  relay is not re-executed" in [one.text[:26] for one in mode.do("where")]
+    assert mode.do("mailbox")[0].text.endswith("under way to relay")
+    with pytest.raises(CommandError, match="relay is not re-executed: a program") as raised:
+        mode.do("state relay")
+    assert raised.value.cure == "there are server, agent"
 
 
 def test_violations_are_those_that_the_records_prove() -> None:

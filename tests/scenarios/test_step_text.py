@@ -302,7 +302,7 @@ def test_a_violation_and_a_stranger_are_told() -> None:
     made._judge = lambda: [Violation("no_harm", "harm was done", (1,))]
     assert told(made) == ["! violates no_harm: harm was done"]
     strange = other(stepper(), 1, actor="nobody")
-    assert told(strange)[0] == "! nobody is not re-executed: this cell has no such actor"
+    assert told(strange)[0] == "  nobody is not re-executed: a program, or no actor of this cell"
     assert change(strange)[2:] == ["  nothing is known of what it did"]
 
 
