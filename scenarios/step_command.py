@@ -57,8 +57,7 @@ def step(
     gc.collect()
     gc.freeze()
     if screen:
-        _screen(stepper, actor)
-        return 0
+        return _screen(stepper, actor)
     cut = "" if section.end is not None else ", cut before its end"
     head = f"{title(section.header)}: {len(section.records):,} records{cut}; help says what to type"
     sys.stdout.write(f"{printable(head)}\n")
@@ -75,9 +74,11 @@ def refuse_others(flags: Mapping[str, object]) -> None:
             refuse(name, "means nothing with --step", f"leave {name} out, or --step and --plain")
 
 
-def _screen(stepper: Stepper, actor: str | None) -> None:
+def _screen(stepper: Stepper, actor: str | None) -> int:
     from scenarios.step_screen import StepScreen  # noqa: PLC0415  textual is an extra
 
     if not colored(sys.stdout):
         os.environ["NO_COLOR"] = "1"  # which is where textual looks
-    StepScreen(stepper, actor).run()
+    screen = StepScreen(stepper, actor)
+    screen.run()
+    return 70 if screen.return_code else 0  # it has shown its own traceback

@@ -39,7 +39,7 @@ def stepper_of(section: Section, folder: Path | None = None) -> Stepper:
         raise LogError(f"{section.path}, line {section.line}", "it has no records")
     job = job_of_header(section.header, folder)
     try:
-        _replayer(job)
+        begun = [_replayer(job)]
     except ForeignActorError as error:
         cure = error.cure or "say where it is: --folder"
         raise LogError(section.where, str(error), cure) from None
@@ -49,10 +49,12 @@ def stepper_of(section: Section, folder: Path | None = None) -> Stepper:
             f"its scenario can't be read here: {error.problems[0].message}",
             f"step through it with pullcord {section.header.pullcord}, which wrote it",
         ) from None
+
+    def make() -> SteppedReplayer:
+        return begun.pop() if begun else _replayer(job)
+
     programs = [one.name for one in scenario_of(job).cast if one.command]
-    return Stepper(
-        section, lambda: _replayer(job), lambda: list(_violations(section)), left_out=programs
-    )
+    return Stepper(section, make, lambda: list(_violations(section)), left_out=programs)
 
 
 def _replayer(job: CellJob) -> SteppedReplayer:

@@ -55,20 +55,21 @@ TABS: Final = ("changed", "state", "mailbox", "timers", "store", "causes")
 ACTOR_LIMIT_COLUMNS: Final = 16
 SCROLL_COLUMNS: Final = 20
 
+# Red, green and magenta are readable on white and on black, which yellow, cyan and blue are not.
 STYLES: Final[dict[Mark, Style]] = {
     "": Style.null(),
     "head": Style(bold=True),
     "dim": Style(italic=True),
-    "changed": Style(color="yellow", bold=True),
+    "changed": Style(color="magenta", bold=True),
     "new": Style(color="green", bold=True),
-    "gone": Style(color="magenta", bold=True),
-    "wrong": Style(color="red", bold=True),
+    "gone": Style(color="red"),
+    "wrong": Style(color="red", bold=True, reverse=True),
 }
 KINDS: Final[dict[str, Style]] = {
     "fault": Style(color="magenta", bold=True),
     "drop": Style(color="red"),
-    "late": Style(color="yellow"),
-    "unanswered": Style(color="yellow"),
+    "late": Style(color="red", italic=True),
+    "unanswered": Style(color="red", italic=True),
     "undone": Style(color="red", bold=True),
     "event": Style(color="green"),
     "start": Style(bold=True),
@@ -248,6 +249,7 @@ class StepScreen(App[None]):
         Binding("escape", "stop"),
         Binding("question_mark", "help"),
         Binding("q", "quit"),
+        Binding("ctrl+c", "quit", priority=True),
     ]
 
     def __init__(self, stepper: Stepper, actor: str | None = None) -> None:

@@ -237,12 +237,19 @@ def _between(path: str, key: Any, old: Any, new: Any) -> Iterator[Change]:
         if isinstance(old, Shape) and old.name == new.name:
             yield from _of_fields(_at(path, key), old.fields, new.fields)
             return
-        if old == new:
+        if _equal(old, new):
             return
         if isinstance(old, msgspec.Struct) and not isinstance(old, Shape | Opaque):
             yield from _of_fields(_at(path, key), _table(old), _table(new))
             return
     yield Change(_at(path, key), old, new)
+
+
+def _equal(old: Any, new: Any) -> bool:
+    try:
+        return bool(old == new)
+    except Exception:  # noqa: BLE001  a user's class may compare as it likes
+        return False
 
 
 def _table(value: msgspec.Struct) -> dict[str, Any]:

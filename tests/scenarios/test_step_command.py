@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logs.read import LogError
-from scenarios import step_command
+from scenarios import step_command, step_screen
 from scenarios.problems import ScenarioError
 from scenarios.step_command import refuse_others, step
 from scenarios.stepper import Stepper
 from tests.scenarios.commandline import ROOT, command
-from tests.scenarios.stepping import data_of
+from tests.scenarios.stepping import data_of, stepper
 
 PAGE = (ROOT / "docs" / "stepping.md").read_text(encoding="utf-8")
 
@@ -49,7 +51,12 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Shown:
         monkeypatch.setattr(sys, name, Terminal())
     monkeypatch.setenv("TERM", "xterm")
     found: Shown = []
-    monkeypatch.setattr(step_command, "_screen", lambda *given: found.append(given))
+
+    def screen(stepper: Stepper, actor: str | None) -> int:
+        found.append((stepper, actor))
+        return 0
+
+    monkeypatch.setattr(step_command, "_screen", screen)
     return found
 
 
@@ -95,8 +102,8 @@ def test_what_is_not_there_is_told_with_its_cure(log: Path) -> None:
 def test_in_a_terminal_a_screen_opens(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
     assert step(log, replication=0, first="7", actor="relay") == 0
-    [(stepper, actor)] = shown
-    assert (stepper.record.n, actor) == (7, "relay")
+    [(made, actor)] = shown
+    assert (made.record.n, actor) == (7, "relay")
 
 
 @pytest.mark.parametrize("why", ["plain", "dumb", "stdin", "stdout", "stderr"])
@@ -113,6 +120,28 @@ def test_there_is_none_where_none_is_wanted_or_can_be(
     assert shown == []
     assert isinstance(out, io.StringIO)
     assert out.getvalue().splitlines()[1].startswith("1  0s  server  starts, boot 0")
+
+
+@pytest.mark.parametrize(("code", "exit_code"), [(0, 0), (None, 0), (1, 70)])
+def test_a_screen_that_breaks_is_our_bug(
+    monkeypatch: pytest.MonkeyPatch, code: int | None, exit_code: int
+) -> None:
+    opened: list[Any] = []
+
+    class Screen:
+        return_code = code
+
+        def __init__(self, *given: Any) -> None:
+            opened.append((given, os.environ.get("NO_COLOR")))
+
+        def run(self) -> None: ...
+
+    monkeypatch.setattr(step_screen, "StepScreen", Screen)
+    monkeypatch.setattr(step_command, "colored", lambda _stream: False)
+    monkeypatch.setenv("NO_COLOR", "0")
+    made = stepper()
+    assert step_command._screen(made, "relay") == exit_code
+    assert opened == [((made, "relay"), "1")]
 
 
 def test_without_textual_there_is_a_cure(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,12 +273,15 @@ def test_help_fits_and_any_key_closes_it() -> None:
     assert all(f"{letter} {letter.upper()}" in HELP for letter in "fvcden")
 
 
-def test_q_ends_it() -> None:
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+def test_a_key_ends_it(key: str) -> None:
     async def act(pilot: Pilot[None], _screen: StepScreen) -> None:
-        await pilot.press("q")
+        await pilot.press(key)
         await pilot.pause()
 
-    assert not play(act).is_running
+    screen = play(act)
+    assert not screen.is_running
+    assert not screen.return_code
 
 
 def test_what_is_below_scrolls_both_ways() -> None:

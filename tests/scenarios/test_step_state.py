@@ -151,5 +151,17 @@ def test_nothing_differs_from_itself(state: dict[str, Any]) -> None:
     assert differing(state, {key: state[key] for key in reversed(state)}) == []
 
 
+class Incomparable:
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]  # as arrays have it
+
+
+def test_what_cant_be_compared_is_taken_for_changed() -> None:
+    before, after = Row("a", data={"x": Incomparable()}), Row("a", data={"x": Incomparable()})
+    assert [one.path for one in differing({"row": before}, {"row": after})] == ["row.data.x"]
+
+
 def test_of_very_many_changes_the_first_are_told() -> None:
     assert len(differing({"a": {}}, {"a": dict.fromkeys(range(1000))})) == 200
