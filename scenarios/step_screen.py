@@ -10,20 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar, Final
 
 from rich.cells import cell_len
-from rich.segment import Segment
 from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Click
-from textual.geometry import Size
-from textual.screen import ModalScreen
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Static
 
 from logs.words import kind_of, seconds
 from scenarios.log_show import title
@@ -44,9 +38,11 @@ from scenarios.step_text import (
     timers,
     wrongs,
 )
+from scenarios.step_widgets import Ask, Choose, Help, LineView
 from scenarios.stepper import Stepper
 
 SLICE_S: Final = 0.03  # work between two looks at the keyboard: shorter than a finger notices
+REST_S: Final = 0.2  # without a step before what was never re-executed is: who steps does not wait
 CHUNK: Final = 256  # records that are re-executed at a time when nothing else is to do
 AT_ONCE: Final = (
     2000  # records of an actor that are re-executed while one waits: a tenth of a second
@@ -76,135 +72,6 @@ KINDS: Final[dict[str, Style]] = {
 }
 HERE: Final = Style(reverse=True, bold=True)
 KEYS: Final = "←→ step  f fault  v violation  c change  / search  g go  a actor  ? help  q quit"
-HELP: Final = """\
-→ l j   to the next record        ← h k   to the one before
-Home    to the first              End     to the last
-f F     next fault, one before    v V     violation
-c C     change of state           d D     divergence from the log
-e E     event                     g       to a number or a time
-/       search in the records     n N     the next one, one before
-a       choose whose state is shown; else it is each record's own
-1 to 6  changed, state, mailbox, timers, store, causes; Tab: next
-↑ ↓ PgUp PgDn  scroll below       [ ]     to the left, the right
-Esc     stop looking              q       quit
-
-> here   * changed   + new   - gone
-! wrong: a violation, or the re-execution does something else"""
-
-
-class LineView(ScrollView, can_focus=False):
-    """LineView that are drawn when they are seen.
-
-    `draw` gives the text and style of one. `pick` is called with one that was clicked, `resized`
-    when there is room for more of them or for fewer.
-    """
-
-    def __init__(
-        self,
-        draw: Callable[[int], tuple[str, Style]],
-        name: str,
-        pick: Callable[[int], None] = lambda _at: None,
-        resized: Callable[[], None] = lambda: None,
-    ) -> None:
-        super().__init__(id=name)
-        self._draw = draw
-        self._pick = pick
-        self._resized = resized
-        self._count = 0
-
-    def show(self, count: int, width_columns: int = 0) -> None:
-        """Have so many lines, as wide as the widest needs; 0 is never wider than the screen."""
-        self._count = count
-        self.virtual_size = Size(width_columns, count)
-        self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        """Draw a line of the screen; one that goes on to the right ends with an ellipsis."""
-        left, top = self.scroll_offset
-        width = self.scrollable_content_region.width
-        if top + y >= self._count:
-            return Strip.blank(width)
-        text, style = self._draw(top + y)
-        return Strip([Segment(cut(text, left + width), style)]).crop_extend(
-            left, left + width, style
-        )
-
-    def on_resize(self) -> None:
-        """Say that there is more room, or less."""
-        self._resized()
-
-    def on_click(self, event: Click) -> None:
-        """Pick the line that was clicked."""
-        at = self.scroll_offset.y + event.y
-        if at < self._count:
-            self._pick(at)
-
-
-class Ask(ModalScreen[str | None]):
-    """Asks for one line; Esc gives none."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)")]
-    CSS = """
-    Ask { align: center bottom; background: transparent; }
-    Ask Input { border: round ansi_default; height: 3; background: ansi_default; }
-    """
-
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self._what = what
-
-    def compose(self) -> ComposeResult:
-        """Make the line."""
-        yield Input(placeholder=self._what)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Give what was written."""
-        self.dismiss(event.value.strip())
-
-
-class Choose(ModalScreen[str | None]):
-    """Asks for one of several; Esc gives none."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)")]
-    CSS = """
-    Choose { align: center middle; background: transparent; }
-    Choose OptionList {
-        width: 40; max-height: 80%; border: round ansi_default; background: ansi_default;
-    }
-    """
-
-    def __init__(self, options: Sequence[str]) -> None:
-        super().__init__()
-        self._options = options
-
-    def compose(self) -> ComposeResult:
-        """Make the list."""
-        yield OptionList(*self._options, markup=False)
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Give what was chosen."""
-        self.dismiss(self._options[event.option_index])
-
-
-class Help(ModalScreen[None]):
-    """Says what the keys do; any key closes it."""
-
-    CSS = """
-    Help { align: center middle; background: transparent; }
-    Help Static {
-        width: auto; border: round ansi_default; padding: 0 1; background: ansi_default;
-    }
-    """
-
-    def compose(self) -> ComposeResult:
-        """Make the text."""
-        yield Static(HELP, markup=False)
-
-    def on_key(self) -> None:
-        """Close."""
-        self.dismiss(None)
-
-
 RECORDS_OWN = "the record's own"
 
 
@@ -218,8 +85,8 @@ class StepScreen(App[None]):
     #head, #tabs, #status, #keys { height: 1; }
     #head, #keys { text-style: reverse; }
     #tabs { text-style: underline; }
-    #records { height: 40%; scrollbar-size-vertical: 1; overflow-x: hidden; }
-    #below { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    #records { height: 40%; }
+    #below { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l,j", "forward"),
@@ -262,6 +129,7 @@ class StepScreen(App[None]):
         self._below: list[Line] = []
         self._searched = ""
         self._waiting = False  # for records that were never re-executed
+        self._moved_at = 0.0  # on the machine's clock
         last = stepper.records[-1]
         names = dict.fromkeys(record.actor for record in stepper.records)
         self._columns = (
@@ -322,6 +190,7 @@ class StepScreen(App[None]):
         records.refresh()
 
     def _show_below(self) -> None:
+        self._moved_at = time.monotonic()
         stepper = self._stepper
         actor = self._actor or stepper.record.actor
         missing = max(stepper.missing(actor), stepper.missing(stepper.record.actor))
@@ -339,7 +208,8 @@ class StepScreen(App[None]):
         below = self.query_one("#below", LineView)
         below.show(len(self._below), max((cell_len(one.text) for one in self._below), default=0))
         # Of a chain of causes the last ones are looked at first.
-        below.scroll_to(0, len(self._below) if self._tab == "causes" else 0, animate=False)
+        top = len(self._below) if self._tab == "causes" else 0
+        below.call_after_refresh(below.scroll_to, 0, top, animate=False)
         self._show_status()
 
     def _show_status(self) -> None:
@@ -472,6 +342,11 @@ class StepScreen(App[None]):
 
     # Work between the keys
 
+    def _is_in_use(self) -> bool:
+        """Whether somebody types or steps, and does not wait for what is to be explored."""
+        steps = time.monotonic() - self._moved_at < REST_S
+        return not self._waiting and (steps or len(self.screen_stack) > 1)
+
     def _look(self, wanted: Callable[[int], bool], what: str, back: bool) -> None:
         self.run_worker(self._find(wanted, what, back), group="look", exclusive=True)
 
@@ -494,6 +369,8 @@ class StepScreen(App[None]):
         """Re-execute everything once, a little at a time."""
         stepper = self._stepper
         for record in [*stepper.records[::CHUNK], stepper.records[-1]]:
+            while self._is_in_use():  # noqa: ASYNC110  rest is not one task's event
+                await asyncio.sleep(REST_S / 4)
             stepper.explore(record.n)
             await asyncio.sleep(0)
             if self._waiting:

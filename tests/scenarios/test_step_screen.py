@@ -14,7 +14,8 @@ from textual.widgets import Input, OptionList, Static
 
 from scenarios.checks.history import Violation
 from scenarios.step_files import stepper_of
-from scenarios.step_screen import HELP, KEYS, TABS, Choose, Help, LineView, StepScreen
+from scenarios.step_screen import KEYS, TABS, StepScreen
+from scenarios.step_widgets import HELP, Choose, Help, LineView
 from scenarios.stepper import Stepper
 from tests.scenarios.stepping import stepper
 
@@ -180,6 +181,19 @@ def test_each_tab_is_another_side() -> None:
         assert below(screen)[0].startswith(heads[0])
         await press(pilot, "5")
         assert "runs of server: 1 row" in below(screen)
+
+    play(act, made)
+
+
+def test_of_the_causes_the_last_are_seen_first() -> None:
+    made = stepper("chaos/weekend")
+
+    async def act(pilot: Pilot[None], screen: StepScreen) -> None:
+        await press(pilot, "end", "6")
+        assert len(below(screen)) > 50
+        assert drawn(screen, "below")[-1][:40].strip() == below(screen)[-1][:40].strip()
+        await press(pilot, "2")
+        assert drawn(screen, "below")[0] == below(screen)[0], "all else begins at its beginning"
 
     play(act, made)
 
