@@ -147,7 +147,6 @@ class SteppedContext(ReplayContext):
         for name, value in checkpoint.plain.items():
             setattr(self, name, value)
         self._boot_us = checkpoint.boot_us
-        self.writes, self.made = [], []
 
 
 def _slots(kind: type) -> list[str]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors import checkpoints
-from actors.actor import Place
+from actors.actor import Place, TableSpec
 from actors.agent import Agent
-from actors.checkpoints import Lane, SteppedContext, SteppedReplayer, lanes_of
+from actors.checkpoints import Lane, SteppedContext, SteppedReplayer, Write, lanes_of
 from actors.engine import Engine
 from actors.guarded import GuardedSimulator
 from actors.messages import GraphRun
@@ -116,6 +117,43 @@ def test_wherever_one_goes_it_is_as_it_was(host: Any, data: st.DataObject) -> No
         lane.go_to(len(records))
         assert told(lane) == once[lane.name][-1]
         assert lane.differences == {}
+
+
+@HOSTS
+@pytest.mark.parametrize("cut", [0, 40])
+def test_every_checkpoint_is_whole_and_one_goes_on_from_it(
+    host: Any, cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "STRIDE", 1)
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_LIMIT", 10_000)
+    records = RECORDS[host][: len(RECORDS[host]) - cut]
+    once = firsts(records)
+    for name, lane in lanes(records).items():
+        lane.go_to(len(records))
+        for at in reversed(range(len(lane.records))):
+            lane._restore(at)
+            assert told(lane) == once[name][at]
+            lane.take()
+            assert told(lane) == once[name][at + 1]
+
+
+def kept_rows(lane: Lane) -> list[bool]:
+    """Whether each row that the server remembers is the one that stands in its store."""
+    runs: Any = lane.tables.get("runs", {})
+    answers = lane.context.attributes().get("answers", {})
+    return [row is runs[run] for run, (row, _) in answers.items()]
+
+
+def test_a_row_that_an_actor_keeps_is_still_the_store_s() -> None:
+    lane = lanes(RECORDS[TrioWorld])["server"]
+    once = []
+    for _ in lane.records:
+        lane.take()
+        once.append(kept_rows(lane))
+    assert [True] in once
+    for record in reversed(lane.records):
+        lane.go_to(record.n)
+        assert kept_rows(lane) == once.pop()
 
 
 @HOSTS
@@ -262,6 +300,10 @@ def test_one_that_can_never_be_copied_begins_in_a_cell_of_its_own() -> None:
     assert relay.context.attributes()["count_so_far"] == timers
 
 
+class Mark(msgspec.Struct, frozen=True):
+    number: int
+
+
 class Slotted:
     """An actor whose attributes are slots, private ones too."""
 
@@ -274,12 +316,19 @@ class Slotted:
         """Never called: a replay wants a message that somebody understands."""
 
     def on_start(self, context: Any) -> None:
+        context.store.table(TableSpec("marks", Mark)).put("start", Mark(1))
         self.seen: list[str] = []
         self.__hidden = context.random("chance")
         context.set_timer("tick", S)
 
     def on_timer(self, context: Any, timer: str) -> None:
         self.seen.append(f"{timer} {self.__hidden.random()}")
+        marks = context.store.table(TableSpec("marks", Mark))
+        marks.put("start", Mark(1))  # as it was
+        marks.put("last", Mark(2))
+        marks.put("last", Mark(len(self.seen)))
+        marks.put("brief", Mark(3))
+        marks.delete("brief")
         context.log("seen", many=len(self.seen), last=self.seen[-1])
         context.set_timer("tick", S)
 
@@ -296,9 +345,14 @@ def test_slots_and_streams_that_an_actor_keeps_go_back_too() -> None:
     recorder = MemoryRecorder()
     slotted_cell(GuardedSimulator).run(0, recorder)
     lane = lanes(recorder.records, lambda: slotted_cell(SteppedReplayer))["one"]
+    assert lane.tables == {}
     for number in (len(recorder.records), 5, 14, 1, len(recorder.records)):
         lane.go_to(number)
         assert len(lane.context.actor.seen) == max(lane.at - 1, 0)  # type: ignore[attr-defined]  # its slot
         stream = lane.context.attributes()["_Slotted__hidden"]
         assert stream.drawn == max(lane.at - 1, 0)
+        assert list(lane.tables) == ["marks"]
+    lane.go_to(lane.records[3].n - 1)
+    lane.take()
+    assert lane.context.writes == [Write("marks", "last", Mark(2), Mark(3))]
     assert (lane.differences, lane.uncopyable) == ({}, "")

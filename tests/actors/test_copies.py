@@ -176,6 +176,22 @@ def test_containers_of_the_library_keep_their_kind() -> None:
     assert "new" not in values[0]
 
 
+class Deck(list[Any]):
+    """A list of a user's own."""
+
+    owner = "nobody"
+
+
+def test_what_a_user_derived_from_a_list_or_a_dictionary_is_copied_whole() -> None:
+    deck = Deck([[1], [2]])
+    deck.owner = "me"
+    shelf = defaultdict(list, {"a": [deck]})
+    copy = copied(shelf)
+    deck[0].append(3)
+    [mine] = copy["a"]
+    assert (type(mine), mine, mine.owner) == (Deck, [[1], [2]], "me")
+
+
 def test_a_generator_of_chance_goes_on_from_where_it_was() -> None:
     chance = random.Random(1)
     chance.random()

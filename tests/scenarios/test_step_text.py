@@ -163,6 +163,7 @@ def test_a_clock_that_goes_wrong_is_told() -> None:
     assert "  its wall clock is right again" in found
     slow = at("fault", "chaos/slow_clocks")
     assert "  its clocks go at 0.5 of the right rate" in change(slow)
+    assert "* timer poll is set, due at 25.108s, in 25.108s" in change(slow)
     assert slow.to(653)
     assert change(slow)[-1] == "  its clocks go at the right rate again"
 

@@ -333,5 +333,13 @@ def test_everybody_can_be_explored_beforehand() -> None:
     assert at.missing("nobody") == 0
 
 
+def test_only_the_last_states_are_kept() -> None:
+    at = stepper()
+    while at.forward():
+        at.turn()
+    assert all(len(kept) <= 2 for kept in at._states.values())
+    assert at._states
+
+
 def test_sections_of_a_log_are_read_as_they_are() -> None:
     assert section_of(data_of("examples/first")).records[0].n == 1
