@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -164,7 +164,7 @@ class StepScreen(App[None]):
         here = at == stepper.at
         words = (
             f"{'>' if here else ' '}{'!' if wrong else ' '}{record.n:>{number}} "
-            f"{seconds(record.t):>{t}} {printable(record.actor):<{actor}} "
+            f"{seconds(record.t):>{t}} {set_cell_size(cut(printable(record.actor), actor), actor)} "
             f"{printable(self._words.of(record))}"
         )
         style = KINDS.get(kind_of(record), STYLES["wrong"] if wrong else Style.null())

@@ -23,6 +23,7 @@ from actors.stores.memory import MemoryTable
 from logs.words import short
 
 DEPTH_LIMIT: Final = 12  # how deep a tree goes; deeper lies a cycle more often than anything else
+TEXT_LIMIT_CHARS: Final = 10_000  # of a result that may have 100,000; no line is as long
 CHANGES_LIMIT: Final = 200  # of one turn; the first hundreds tell what it did
 _EXACT: Final = frozenset({int, float, str, bytes, bool, type(None)})
 _SETS: Final = (set, frozenset)
@@ -170,7 +171,8 @@ def _scalar(value: Any) -> str:
     if isinstance(value, Enum):
         return str(value)
     if isinstance(value, str):
-        return msgspec.json.encode(short(value.encode(errors="replace").decode())).decode()
+        begin = value[:TEXT_LIMIT_CHARS].encode(errors="replace").decode()
+        return msgspec.json.encode(short(begin)).decode()
     if value is None or isinstance(value, bool):
         return msgspec.json.encode(value).decode()
     if isinstance(value, bytes):

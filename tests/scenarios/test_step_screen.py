@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from rich.cells import cell_len
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
@@ -285,6 +286,23 @@ def test_help_fits_and_any_key_closes_it() -> None:
 
     play(act)
     assert all(f"{letter} {letter.upper()}" in HELP for letter in "fvcden")
+
+
+def test_names_of_any_width_stand_in_their_column() -> None:
+    made = stepper()
+    names = {"server": "日本語", "relay": "a" * 30}
+    made.section.records[:] = [
+        msgspec.structs.replace(one, actor=names.get(one.actor, one.actor)) for one in made.records
+    ]
+
+    async def act(_pilot: Pilot[None], screen: StepScreen) -> None:
+        rows = drawn(screen, "records")[:3]
+        assert [cell_len(row[: row.index("starts")]) for row in rows[::2]] == [
+            len(rows[1][: rows[1].index("starts")])
+        ] * 2
+        assert "a" * 15 + "…" in rows[1]
+
+    play(act, made)
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])

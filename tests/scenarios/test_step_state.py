@@ -82,6 +82,10 @@ def test_no_line_is_longer_than_its_limit_and_none_is_made_in_vain() -> None:
     assert len(text(many, 40)) == 40
 
 
+def test_of_a_very_long_text_only_the_beginning_is_looked_at() -> None:
+    assert told("a" * 1_000_000, 1 << 30) == f'"{"a" * 10_000}"'
+
+
 @given(st.recursive(st.integers() | st.text(), st.lists, max_leaves=20), st.integers(1, 50))
 def test_a_cut_text_is_the_beginning_of_the_whole(value: Any, limit_chars: int) -> None:
     whole, cut = told(value, 10_000), told(value, limit_chars)
