@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -15,13 +16,15 @@ from logs.read import LogError, Section
 from scenarios.build import CellRun
 from scenarios.cast import ForeignActorError
 from scenarios.checks import CHECKS, judge
-from scenarios.checks.history import Violation
-from scenarios.log_check import why_not
+from scenarios.checks.history import History, Violation
+from scenarios.log_check import STANDS_ON, why_not
 from scenarios.log_history import history_of_log
 from scenarios.problems import ScenarioError
 from scenarios.replay import job_of_header
 from scenarios.stepper import Stepper
 from scenarios.work import CellJob, scenario_of
+
+END_LIMIT_RECORDS: Final = 10_000  # re-executed before the first answer: half a second
 
 
 def stepper_of(section: Section, folder: Path | None = None) -> Stepper:
@@ -54,7 +57,7 @@ def stepper_of(section: Section, folder: Path | None = None) -> Stepper:
         return begun.pop() if begun else _replayer(job)
 
     programs = [one.name for one in scenario_of(job).cast if one.command]
-    return Stepper(section, make, lambda: list(_violations(section)), left_out=programs)
+    return Stepper(section, make, lambda stepper: list(_violations(stepper)), left_out=programs)
 
 
 def _replayer(job: CellJob) -> SteppedReplayer:
@@ -64,8 +67,45 @@ def _replayer(job: CellJob) -> SteppedReplayer:
     return host
 
 
-def _violations(section: Section) -> Iterator[Violation]:
-    """Judge a section by every built-in check that its records can tell something of."""
-    cut = history_of_log(section)
-    checks = {name: check for name, check in CHECKS.items() if not why_not(name, cut)}
-    yield from judge(cut.history, checks)
+def _violations(stepper: Stepper) -> Iterator[Violation]:
+    """Judge a section by every built-in check that can tell something of it."""
+    cut = history_of_log(stepper.section)
+    known = _knows_the_end(stepper)
+    history = at_the_end(stepper, cut.history) if known else cut.history
+    checks = {
+        name: check
+        for name, check in CHECKS.items()
+        if (known and name in STANDS_ON) or not why_not(name, cut)
+    }
+    yield from judge(history, checks)
+
+
+def _knows_the_end(stepper: Stepper) -> bool:
+    """Whether re-execution tells what the stores are at the end, and soon enough."""
+    section = stepper.section
+    if section.end is None or len(section.records) > END_LIMIT_RECORDS:
+        return False
+    stepper.explore(section.records[-1].n)
+    heard = dict.fromkeys(record.actor for record in section.records)
+    return all(name in stepper.lanes and not stepper.lanes[name].differences for name in heard)
+
+
+def at_the_end(stepper: Stepper, told: History) -> History:
+    """Return a log's history with the stores and timers that re-execution ends with."""
+    for lane in stepper.lanes.values():
+        lane.go_to(stepper.records[-1].n)
+    contexts = {name: lane.context for name, lane in stepper.lanes.items()}
+    return History(
+        told.records,
+        kinds=told.kinds,
+        configs=told.configs,
+        stores={name: one.store.snapshot() for name, one in contexts.items()},
+        timers={
+            name: {timer: due[0] for timer, due in one.timers.items()}
+            for name, one in contexts.items()
+        },
+        ended_us=told.ended_us,
+        healed_us=told.healed_us,
+        converge_us=told.converge_us,
+        outcome=told.outcome,
+    )

@@ -116,7 +116,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 class Stepper:
     """A section's records, and a position among them.
 
-    `make` builds the cell's replay host; `judge` returns the section's violations and is asked
+    `make` builds the cell's replay host; `judge` returns the violations that it finds and is asked
     once, when they are first looked for. `left_out` are actors that can't be re-executed.
     """
 
@@ -124,7 +124,7 @@ class Stepper:
         self,
         section: Section,
         make: Callable[[], SteppedReplayer],
-        judge: Callable[[], Sequence[Violation]] = tuple,
+        judge: Callable[[Stepper], Sequence[Violation]] = lambda _stepper: (),
         left_out: Collection[str] = (),
     ) -> None:
         self.section = section
@@ -224,7 +224,7 @@ class Stepper:
         One without any shows at the end, where what should have happened has not.
         """
         found: dict[int, list[Violation]] = {}
-        for violation in self._judge():
+        for violation in self._judge(self):
             for number in violation.records or self._numbers[-1:]:
                 found.setdefault(number, []).append(violation)
         return found

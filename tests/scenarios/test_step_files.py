@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from logs.read import LogError
-from scenarios.step_files import stepper_of
+from logs.keep import MemoryRecorder
+from logs.read import LogError, Section
+from scenarios import step_files
+from scenarios.checks.history import History, Violation, history_of
+from scenarios.load import load_plan
+from scenarios.runner import Options, job_of
+from scenarios.step_files import at_the_end, stepper_of
 from scenarios.step_lines import CommandError, LineMode
+from scenarios.work import build
+from tests.scenarios.commandline import ROOT
 from tests.scenarios.stepping import data_of, section_of
 
 
@@ -82,3 +90,42 @@ def test_violations_are_those_that_the_records_prove() -> None:
     made = stepper_of(msgspec.structs.replace(section, records=[*section.records, again]))
     assert list(made.violations) == [start.n, again.n]
     assert [one.check for one in made.violations[again.n]] == ["executed_at_most_once"]
+
+
+@pytest.mark.parametrize("name", ["examples/first", "chaos/redeploy", "chaos/slow_clocks"])
+def test_the_end_is_what_the_run_ended_with(name: str) -> None:
+    cell = build(job_of(load_plan(ROOT / "scenarios" / f"{name}.toml"), 0, Options()))
+    recorder = MemoryRecorder()
+    cell.simulator.run(0, recorder)
+    ran = history_of(cell, recorder)
+    made = stepper_of(section_of(data_of(name)))
+    made.to(1)
+    found = at_the_end(made, ran)
+    assert any(ran.stores.values())
+    assert (found.stores, found.timers) == (ran.stores, ran.timers)
+    assert (found.outcome, found.ended_us) == (ran.outcome, ran.ended_us)
+
+
+def seeing(history: History) -> Iterator[Violation]:
+    """A check that never holds, and says what it sees."""
+    yield Violation("results_arrive", f"{len(history.runs_at_end)} runs", (1,))
+
+
+def judged(section: Section) -> list[str]:
+    return [one.sentence for found in stepper_of(section).violations.values() for one in found]
+
+
+def test_what_only_the_stores_tell_is_judged_where_they_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(step_files, "CHECKS", {"results_arrive": seeing})
+    section = section_of(data_of("examples/first"))
+    [sentence] = judged(section)
+    assert int(sentence.split()[0]) > 0
+    assert judged(msgspec.structs.replace(section, end=None)) == [], "it was cut before its end"
+    event = next(one for one in section.records if getattr(one, "event", ""))
+    records = [one for one in section.records if one is not event]
+    differing = msgspec.structs.replace(section, records=records)
+    assert judged(differing) == [], "it ends otherwise than it did"
+    monkeypatch.setattr(step_files, "END_LIMIT_RECORDS", 10)
+    assert judged(section) == [], "it would take too long"

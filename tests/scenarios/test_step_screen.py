@@ -150,7 +150,7 @@ def test_what_is_wrong_is_marked_and_found() -> None:
         for one in made.records
     ]
     made = stepper_of(msgspec.structs.replace(made.section, records=records))
-    made._judge = lambda: [Violation("no_harm", "harm was done", (9,))]
+    made._judge = lambda _made: [Violation("no_harm", "harm was done", (9,))]
 
     async def act(pilot: Pilot[None], screen: StepScreen) -> None:
         await press(pilot, "v")

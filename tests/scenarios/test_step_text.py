@@ -300,7 +300,7 @@ def test_a_turn_that_differs_shows_both_versions() -> None:
 
 def test_a_violation_and_a_stranger_are_told() -> None:
     made = stepper()
-    made._judge = lambda: [Violation("no_harm", "harm was done", (1,))]
+    made._judge = lambda _made: [Violation("no_harm", "harm was done", (1,))]
     assert told(made) == ["! violates no_harm: harm was done"]
     strange = other(stepper(), 1, actor="nobody")
     assert told(strange)[0] == "  nobody is not re-executed: a program, or no actor of this cell"

@@ -311,7 +311,7 @@ def test_a_turn_that_differs_from_the_log_is_found_from_both_sides() -> None:
 def test_violations_are_judged_once_and_found_where_they_are_proved() -> None:
     asked = []
 
-    def judge() -> list[Violation]:
+    def judge(_stepper: Stepper) -> list[Violation]:
         asked.append(1)
         return [Violation("one", "a", (3, 5)), Violation("two", "b", (5,)), Violation("end", "c")]
 
