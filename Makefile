@@ -71,6 +71,8 @@ bench: $(STAMP)
 	@.venv/bin/python -m bench.store
 	@echo
 	@.venv/bin/python -m bench.logs
+	@echo
+	@.venv/bin/python -m bench.step
 
 # Needs the network. Universal: one file for every Python from 3.11 on, Linux and macOS.
 lock: $(STAMP)

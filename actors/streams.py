@@ -40,6 +40,14 @@ class HashedStream:
         for _ in range(count):
             self.random()
 
+    def go_to(self, drawn: int) -> None:
+        """Be as after so many draws."""
+        self._blocks, over = divmod(drawn * 8, _BLOCK_BYTES)
+        self._left_bytes = 0
+        if over:
+            self.random()
+            self._left_bytes = _BLOCK_BYTES - over
+
     def random(self) -> float:
         """Return the next number, uniform in [0, 1), in steps of 2^-53."""
         left_bytes = self._left_bytes

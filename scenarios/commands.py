@@ -273,6 +273,10 @@ def replay(
     folder: Annotated[
         Path | None, flag("Where the scenario's own actors lie; by default where they lay.")
     ] = None,
+    step: Annotated[
+        bool, switch("Step through one replication, forwards and backwards, instead.")
+    ] = False,
+    plain: Annotated[bool, switch("Step line by line, and not on a whole screen.")] = False,
     to_scenario: Annotated[
         Path | None,
         flag("Write a scenario for the simulator, whose messages come in the log's order."),
@@ -288,6 +292,22 @@ def replay(
     from scenarios.replay import window_of
     from scenarios.replay_report import report, write_scenario
 
+    if step or plain:
+        from scenarios.step_command import refuse_others
+        from scenarios.step_command import step as step_through
+        from scenarios.terminal import set_color
+
+        set_color(color)
+        refuse_others({"--until": until, "--to-scenario": to_scenario, "--format": format})
+        return step_through(
+            log,
+            cell=cell,
+            replication=replication,
+            actor=actor,
+            first=from_,
+            folder=folder,
+            plain=plain,
+        )
     if to_scenario is not None:
         entry = the_one(log, cell, replication)
         return write_scenario(entry, folder, to_scenario, lines(color))
