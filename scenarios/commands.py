@@ -254,7 +254,7 @@ def shrink(
     at_least("--seed", seed, 0)
     at_least("--replication", replication, 0)
     wanted = Wanted(seed=seed, cell=cell, replication=replication, check=check)
-    return shrink_target(target, wanted, limits_of(budget, jobs, out, force=force), text())
+    return shrink_target(target, wanted, limits_of(budget, jobs, out, force=force), printer())
 
 
 def replay(
