@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -323,13 +324,13 @@ class Stepper:
     # Under way
 
     @cached_property
-    def _ends(self) -> Mapping[str, list[Record]]:
-        """What became of the messages to each actor, in the order of the log."""
-        found: dict[str, list[Record]] = {}
+    def _ends(self) -> Mapping[str, _Ends]:
+        """What became of the messages to each actor."""
+        found: dict[str, list[MessageRecord | DropRecord | LateRecord]] = {}
         for record in self.records:
             if isinstance(record, ENDS):
                 found.setdefault(record.envelope.target, []).append(record)
-        return found
+        return {name: _Ends(ends) for name, ends in found.items()}
 
     @cached_property
     def _lasting(self) -> Sequence[Envelope[Any]]:
@@ -349,12 +350,8 @@ class Stepper:
     def mailbox(self, actor: str) -> Iterator[Mail]:
         """Yield what has been sent to an actor and has not come yet, in the order of its coming."""
         number = self.record.n
-        ends = self._ends.get(actor, [])
-        for at in range(bisect_right(ends, number, key=_number), len(ends)):
-            end = ends[at]
-            assert isinstance(end, ENDS), "these alone are kept"
-            if end.envelope.cause <= number:
-                yield Mail(envelope=end.envelope, end=end)
+        if actor in self._ends:
+            yield from self._ends[actor].after(number)
         for envelope in self._lasting:
             if envelope.target == actor and envelope.cause <= number:
                 yield Mail(envelope=envelope, end=None)
@@ -371,8 +368,24 @@ class Stepper:
                 lane.go_to(until)
 
 
-def _number(record: Record) -> int:
-    return record.n
+class _Ends:
+    """What became of one actor's messages, in the order of the log."""
+
+    def __init__(self, records: Sequence[MessageRecord | DropRecord | LateRecord]) -> None:
+        self._records = records
+        self._numbers = [record.n for record in records]
+        # The first cause of all from here on: behind it nothing was sent yet, however long the log.
+        causes = accumulate((record.envelope.cause for record in reversed(records)), min)
+        self._first_causes = list(causes)[::-1]
+
+    def after(self, number: int) -> Iterator[Mail]:
+        """Yield what was sent up to a record and ends behind it."""
+        for at in range(bisect_right(self._numbers, number), len(self._records)):
+            if self._first_causes[at] > number:
+                return
+            end = self._records[at]
+            if end.envelope.cause <= number:
+                yield Mail(envelope=end.envelope, end=end)
 
 
 def _says(record: Record, pattern: str) -> bool:

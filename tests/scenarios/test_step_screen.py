@@ -393,6 +393,7 @@ def test_what_was_never_re_executed_is_waited_for(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("scenarios.step_screen.AT_ONCE", 3)
     monkeypatch.setattr("scenarios.step_screen.CHUNK", 5)
     made = stepper()
+    made._judge = lambda _made: []  # which would re-execute everything at once
     go_on = asyncio.Event()
     explore = StepScreen._explore
 
