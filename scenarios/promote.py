@@ -41,11 +41,13 @@ from scenarios.replay import job_of_header
 from scenarios.spec import FAULTS
 from scenarios.watchdog import PATIENCE_S
 from scenarios.work import CellJob, build, log_of
+from transports.faults.byte_fault import ByteFault
 from transports.faults.fault import LinkFault
 
 Table = dict[str, Any]
 AFTER_US = 60_000_000  # that a replication may go on behind the end of its log
 # What the log says of strikes, so the tables that asked for them are left out.
+ACTED_ON_MESSAGES = (LinkFault, ByteFault)  # in the log their messages came late or never
 STRIKES = ("kill", "suspend", "pause", "crash")
 CRASHES = {Commit.KILLED.value: "before", Commit.SILENCED.value: "after"}
 
@@ -179,7 +181,7 @@ def _kept(header: HeaderRecord) -> Iterator[Table]:
     """Yield the faults that act on neither messages nor lives."""
     for number, table in enumerate(_tables(header.resolved.get("fault", [])), 1):
         kind = FAULTS.get(table.get("kind", ""))
-        if kind is None or issubclass(kind, LinkFault) or table["kind"] in STRIKES:
+        if kind is None or issubclass(kind, ACTED_ON_MESSAGES) or table["kind"] in STRIKES:
             continue
         # Its name names its chance, and without one that was its place among the others.
         yield {"name": f"{table['kind']}-{number}", **table}

@@ -34,7 +34,8 @@ def written(name: str, replication: int = 0, cell: int = 0, **options: Any) -> R
     return RawSection("a.jsonl", 1, out.getvalue().splitlines(keepends=True))
 
 
-# Messages that are lost, killed and sleeping actors, clocks, crashes at commits; a swept cell.
+# Messages that are lost, connections that break, killed and sleeping actors, clocks, crashes at
+# commits; a swept cell.
 @pytest.mark.parametrize(
     ("name", "cell"),
     [
@@ -42,6 +43,7 @@ def written(name: str, replication: int = 0, cell: int = 0, **options: Any) -> R
         ("chaos/both_restart", 0),
         ("chaos/crashing_commits", 0),
         ("chaos/set_back", 0),
+        ("chaos/flaky_router", 0),
         ("published/outbox", 1),
     ],
 )
@@ -57,7 +59,7 @@ def test_what_came_over_sockets_comes_in_the_same_order(name: str, cell: int) ->
     assert run.get("chance", "") == section.header.cell
     kinds = {table["kind"] for table in made.data["fault"]}
     assert kinds >= {"schedule", "timer_schedule"}
-    assert kinds.isdisjoint({"drop", "delay", "partition"})
+    assert kinds.isdisjoint({"drop", "delay", "partition", "reset", "throttle"})
 
 
 @pytest.mark.soak
