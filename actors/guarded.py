@@ -174,8 +174,10 @@ class GuardedSimulator(ClockedWorld):
         if not self.heap:
             self._sleep_forever()
         due = heappop(self.heap)
+        if self.asleep and self._waits(due):
+            return None
         asked_us = due[0] if not self.keepers else self._kept_us(due)
-        if asked_us < 0 or (self.asleep and self._waits(due)):
+        if asked_us < 0:
             return None
         due_us, _, owner, what, cause, _ = due
         if owner is not None:
@@ -238,8 +240,9 @@ class GuardedSimulator(ClockedWorld):
         keeper = self.keepers.get(self._subject(due) or "")
         if keeper is None:
             return int(due[0])
+        # Asked again each time: what was put off to the same moment has come first meanwhile.
         later_us = keeper.next_us(due[3], due[0])
-        if later_us > due[0]:  # also if another has taken the time that it waited for
+        if later_us > due[0]:
             self._asked_us[id(due)] = before_us
             due[:2] = later_us, next(self.serials)  # behind what was due before it
             heappush(self.heap, due)
@@ -291,6 +294,8 @@ class GuardedSimulator(ClockedWorld):
         sleep = self.asleep.pop(name, None)
         for envelope in () if sleep is None else sleep.mail:
             self.lose(envelope, DOWN)
+        for due in () if sleep is None else sleep.due:
+            self._asked_us.pop(id(due), None)
         self.tell(name, fault, "kill")
         return True
 
@@ -333,7 +338,8 @@ class GuardedSimulator(ClockedWorld):
                 if self._subject(due) == name and id(due) not in self._asked_us:
                     due[0] += slept_us
         for due in sleep.due:
-            due[0] = due[0] + slept_us if sleep.clock_stops else self.now_us
+            moves = sleep.clock_stops and id(due) not in self._asked_us
+            due[0] = due[0] + slept_us if moves else self.now_us
             self.heap.append(due)
         heapify(self.heap)
         self._fifo.extend(sleep.mail)

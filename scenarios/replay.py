@@ -124,10 +124,10 @@ def job_of_header(header: HeaderRecord, folder: Path | None = None) -> CellJob:
 
 def replayer_of(job: CellJob) -> Replayer:
     """Return the replay host of a cell; ForeignActorError if an actor can't be made."""
-    host = CellRun(
-        scenario_of(job), job.seed, job.label, Path(job.folder), world=Replayer
-    ).simulator
+    scenario = scenario_of(job)
+    host = CellRun(scenario, job.seed, job.label, Path(job.folder), world=Replayer).simulator
     assert isinstance(host, Replayer), "it was made by this factory"
+    host.edges = frozenset(one.name for one in scenario.cast if one.command)
     return host
 
 

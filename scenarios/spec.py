@@ -12,6 +12,7 @@ from transports.faults.clock_drift import ClockDrift
 from transports.faults.clock_skew import ClockSkew
 from transports.faults.clock_step import ClockStep
 from transports.faults.close_after import CloseAfter
+from transports.faults.commit_schedule import CommitSchedule
 from transports.faults.corrupt import Corrupt
 from transports.faults.crash import Crash
 from transports.faults.delay import Delay
@@ -274,6 +275,7 @@ FAULTS: dict[str, type[Fault]] = {
     "clock_drift": ClockDrift,
     "schedule": Schedule,
     "timer_schedule": TimerSchedule,
+    "commit_schedule": CommitSchedule,
     "reset": Reset,
     "half_close": HalfClose,
     "black_hole": BlackHole,

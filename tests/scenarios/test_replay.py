@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ PLANS = {
     for folder in FOLDERS
     for path in sorted((ROOT / "scenarios" / folder).glob("*.toml"))
 }
+needs_perl = pytest.mark.skipif(shutil.which("perl") is None, reason="there is no perl on PATH")
 SLOW = {"chaos/weekend"}  # sleeps for 60 hours, which no wall clock waits for
 FROM_HERE = Window(first=1)  # the whole log, but actor by actor
 
@@ -79,6 +81,21 @@ def test_some_replay_what_went_over_sockets(name: str) -> None:
 def test_every_scenario_replays_what_went_over_sockets(name: str) -> None:
     log = written(PLANS[name], driver="trio", transport="tcp", speed=400.0)
     assert replay(iter(log)).divergence is None
+
+
+@needs_perl
+def test_a_program_of_one_s_own_is_an_edge_and_its_words_are_inputs() -> None:
+    plan = load_plan(ROOT / "scenarios" / "foreign" / "perl_relay.toml")
+    log = written(plan, driver="trio", transport="tcp", speed=100.0)
+    done = replay(iter(log))
+    assert done.divergence is None
+    relay = replay(iter(log), window=Window(actor="relay"))
+    assert relay.divergence is None
+    changed = b"".join(log[0].lines).replace(b'"status":"completed"', b'"status":"failed"')
+    found = replay(iter(raw(changed))).divergence
+    assert found is not None
+    assert found.record is not None
+    assert found.record.actor == "server"
 
 
 # Random fault plans
