@@ -124,15 +124,21 @@ def job_of_header(header: HeaderRecord, folder: Path | None = None) -> CellJob:
 
 def replayer_of(job: CellJob) -> Replayer:
     """Return the replay host of a cell; ForeignActorError if an actor can't be made."""
-    host = CellRun(
-        scenario_of(job), job.seed, job.label, Path(job.folder), world=Replayer
-    ).simulator
+    scenario = scenario_of(job)
+    host = CellRun(scenario, job.seed, job.label, Path(job.folder), world=Replayer).simulator
     assert isinstance(host, Replayer), "it was made by this factory"
+    host.edges = frozenset(one.name for one in scenario.cast if one.command)
     return host
 
 
 def check_actor(name: str | None, host: Replayer) -> None:
-    """Raise LogError for the name of an actor that there is not."""
+    """Raise LogError for the name of an actor that there is not, or that is a program."""
+    if name in host.edges:
+        raise LogError(
+            "--actor",
+            f"{quote(name)} is a program of its own, which is not run again",
+            f"there is {some([one for one in host.contexts if one not in host.edges])}",
+        )
     if name is not None and name not in host.contexts:
         near = suggest(name, host.contexts)
         cure = f"did you mean {quote(near)}?" if near else f"there is {some(host.contexts)}"
