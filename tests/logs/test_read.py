@@ -84,6 +84,10 @@ def test_what_a_later_version_writes_besides_is_left_out() -> None:
             written().replace(b'"n":3', b'"n":"x"'),
             "a.jsonl, line 4: this timer record can't be read: Expected `int`, got `str`",
         ),
+        (
+            written().replace(b'"t":', b'"t":99999999999999999999'),
+            "a.jsonl, line 2: this start record can't be read: Expected `int` <= 46116860",
+        ),
         (written().splitlines()[0], "line 1: its header was cut"),
         (
             written().replace(b'"format":1', b'"format":2'),
