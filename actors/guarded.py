@@ -337,12 +337,22 @@ class GuardedSimulator(ClockedWorld):
             for due in self.heap:
                 if self._subject(due) == name and id(due) not in self._asked_us:
                     due[0] += slept_us
+        self._keep_order(name, sleep)
         for due in sleep.due:
             moves = sleep.clock_stops and id(due) not in self._asked_us
             due[0] = due[0] + slept_us if moves else self.now_us
             self.heap.append(due)
         heapify(self.heap)
         self._fifo.extend(sleep.mail)
+
+    def _keep_order(self, name: str, sleep: Sleep) -> None:
+        """Let what came due in a sleep come in that order, before what is due at its end."""
+        if sleep.clock_stops:
+            return  # each moves by as much
+        now = [due for due in self.heap if due[0] == self.now_us and self._subject(due) == name]
+        late = [*sleep.due, *sorted(now, key=lambda due: due[1])]
+        for due, serial in zip(late, sorted(due[1] for due in late), strict=True):
+            due[1] = serial
 
     def set_writable(self, name: str, fault: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""

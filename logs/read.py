@@ -17,7 +17,8 @@ import msgspec
 
 from logs.record import FORMAT, KINDS, EndRecord, HeaderRecord, Record
 
-_HEADER = b'{"kind":"header"'
+HEADER = b'{"kind":"header"'  # how the line begins that begins a section
+_END = b'{"kind":"end"'
 
 
 class LogError(Exception):
@@ -116,11 +117,11 @@ def _parts(file: BinaryIO, path: str) -> Iterator[RawSection]:
     part: list[bytes] = []
     first = number = 0
     for number, line in enumerate(file, 1):
-        if line.startswith(_HEADER) and part:
+        if line.startswith(HEADER) and part:
             yield RawSection(path, first, part)
             part = []
         if not part:
-            if not line.startswith(_HEADER):
+            if not line.startswith(HEADER):
                 raise LogError(
                     f"{path}, line {number}",
                     "this is no log: a log begins with a header",
@@ -144,7 +145,7 @@ def _section(path: str, line: int, lines: list[bytes]) -> Section:
         found = [
             record
             for number, one in enumerate(lines, line)
-            if (record := _one(one, f"{path}, line {number}")) is not None
+            if (record := record_of(one, f"{path}, line {number}")) is not None
         ]
     header = found[0]
     if header.format > FORMAT:
@@ -155,12 +156,19 @@ def _section(path: str, line: int, lines: list[bytes]) -> Section:
             "update pullcord",
         )
     end = found.pop() if type(found[-1]) is EndRecord else None
+    if any(type(record) is EndRecord for record in found):
+        at = next(at for at, one in enumerate(lines, line) if one.startswith(_END))
+        raise LogError(
+            f"{path}, line {at}",
+            "records come behind this closing record, so parts of several logs were put together",
+            "give each log by itself; whole ones may follow one another",
+        )
     del found[0]
     return Section(path=path, line=line, header=header, records=found, end=end, torn=torn)
 
 
-def _one(line: bytes, place: str) -> Any:
-    """Return one line's record, None if its kind is not known."""
+def record_of(line: bytes, place: str) -> Any:
+    """Return a line's record, header or end; None if its kind is not known, LogError if bad."""
     try:
         return _DECODER.decode(line)
     except msgspec.DecodeError as error:

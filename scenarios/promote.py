@@ -41,7 +41,7 @@ from scenarios.explore import with_absolute_files
 from scenarios.replay import job_of_header
 from scenarios.spec import FAULTS
 from scenarios.watchdog import PATIENCE_S
-from scenarios.work import CellJob, build, log_of
+from scenarios.work import CellJob, build, log_of, scenario_of
 from transports.faults.byte_fault import ByteFault
 from transports.faults.commit_schedule import CommitSchedule
 from transports.faults.fault import CommitFault, LinkFault, StoppingFault
@@ -299,7 +299,10 @@ def run_again(job: CellJob, replication: int, data: Table) -> Section:
     try:
         log_of(job, build(job), replication, out, PATIENCE_S)
     except ForeignActorError as error:
-        raise LogError(job.path, str(error), error.cure or "") from error
+        cure = error.cure or ""
+        if any(one.command for one in scenario_of(job).cast):
+            cure = "the simulator runs no programs: pullcord replay LOG re-executes the others"
+        raise LogError(job.path, str(error), cure) from error
     return RawSection("the scenario", 1, out.getvalue().splitlines(keepends=True)).section()
 
 

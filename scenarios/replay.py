@@ -132,7 +132,13 @@ def replayer_of(job: CellJob) -> Replayer:
 
 
 def check_actor(name: str | None, host: Replayer) -> None:
-    """Raise LogError for the name of an actor that there is not."""
+    """Raise LogError for the name of an actor that there is not, or that is a program."""
+    if name in host.edges:
+        raise LogError(
+            "--actor",
+            f"{quote(name)} is a program of its own, which is not run again",
+            f"there is {some([one for one in host.contexts if one not in host.edges])}",
+        )
     if name is not None and name not in host.contexts:
         near = suggest(name, host.contexts)
         cure = f"did you mean {quote(near)}?" if near else f"there is {some(host.contexts)}"

@@ -331,9 +331,7 @@ class ProcessWorld(ProgramWorld):
 
     def _decide(self, context: HostContext, process: ActorProcess, asking: Asking) -> None:
         """Let a turn commit, or have its process killed before or after it does."""
-        verdicts = (hook(context.name, asking.wrote) for hook in self._hooks)
-        verdict = next((one for one in verdicts if one not in (None, Commit.DONE)), Commit.DONE)
-        assert verdict is not None, "it was left out"
+        verdict = self._verdict(context.name, asking.wrote)
         if verdict in (Commit.DONE, Commit.FAILED):
             process.order(Verdict("" if verdict is Commit.DONE else verdict.value))
             return

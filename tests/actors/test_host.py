@@ -184,6 +184,26 @@ def test_beats_in_a_sleep_are_not_made_up_for(
     assert [at for at, *_ in by_actor(world.run(), "b")] == beats
 
 
+@COMMITTING_HOST
+@pytest.mark.parametrize("clock_stops", [True, False])
+def test_after_a_sleep_timers_come_in_the_order_in_which_they_were_due(
+    host: MakeHost, clock_stops: bool
+) -> None:
+    def start(context: Any) -> None:
+        context.set_timer("now", 55)
+        context.request("b", Say("x"), 35)
+        for timer, delay_us in (("late", 30), ("later", 40), ("early", 20)):
+            context.set_timer(timer, delay_us)
+
+    world = Hosted(
+        host, a={"start": start}, b={"say": lambda _context, _envelope: None}, until_us=110
+    )
+    world.at(15, world.sim.suspend, "a", "it", clock_stops)
+    world.at(55, world.sim.resume, "a", "it")
+    came = [what[-1] for what in by_actor(world.run(), "a")]
+    assert came == ["early", "late", "x", "later", "now"]
+
+
 def test_a_full_mailbox_of_a_suspended_actor_stops_reading_and_loses_nothing_at_first() -> None:
     trace = Trace()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from logs.read import LogError, Section, log_files, read_sections, sections_of
+from logs.read import LogError, Section, log_files, read_sections, record_of, sections_of
 from logs.record import EndRecord, EventRecord, HeaderRecord, Record, StartRecord
 from logs.write import SectionWriter
 from tests.logs.test_keep import ENVELOPE, tell
@@ -84,6 +84,14 @@ def test_what_a_later_version_writes_besides_is_left_out() -> None:
             written().replace(b'"n":3', b'"n":"x"'),
             "a.jsonl, line 4: this timer record can't be read: Expected `int`, got `str`",
         ),
+        (
+            written().replace(b'"t":', b'"t":99999999999999999999'),
+            "a.jsonl, line 2: this start record can't be read: Expected `int` <= 46116860",
+        ),
+        (
+            written() + written().split(b"\n", 1)[1],
+            "a.jsonl, line 13: records come behind this closing record",
+        ),
         (written().splitlines()[0], "line 1: its header was cut"),
         (
             written().replace(b'"format":1', b'"format":2'),
@@ -95,6 +103,16 @@ def test_what_is_no_log_is_told_with_its_place(data: bytes, told: str) -> None:
     with pytest.raises(LogError, match=r"a\.jsonl, line \d+: ") as raised:
         read(data)
     assert told in str(raised.value)
+
+
+def test_lines_are_decoded_one_by_one() -> None:
+    lines = written().splitlines()
+    assert record_of(lines[1], "a").n == 1
+    assert record_of(b'{"kind":"later","n":1}', "a") is None
+    with pytest.raises(LogError, match="a: this line is no record"):
+        record_of(b"[1]", "a")
+    with pytest.raises(LogError, match="a: this timer record can't be read"):
+        record_of(b'{"kind":"timer","n":"x"}', "a")
 
 
 def test_an_empty_file_has_no_section(tmp_path: Path) -> None:

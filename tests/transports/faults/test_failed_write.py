@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -29,8 +29,7 @@ class TestFailedWrite(CommitContract):
 
     def test_the_third_in_a_row_makes_the_store_unwritable_for_a_second(self) -> None:
         world = FakeWorld()
-        lasts: dict[str, Any] = {"for": "10s"}
-        working = self.works(world=world, **lasts)
+        working = self.works(world=world, **cast(dict[str, Any], {"for": "10s"}))
         (hook,) = world.hooks
         hook("relay", True)
         hook("relay", True)
