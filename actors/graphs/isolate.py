@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHECK_S = 0.005
 # How a turn ends whose script met the memory limit. Inside a text the quotes would be escaped.
 OUT_OF_MEMORY = '"finished":{"error":{"name":"InternalError","message":"out of memory"'
+TOO_LARGE = "what the script asks for, says and returns in one turn is too large"
 ARCHIVED = (
     "the JavaScript engine that is installed is the archived package quickjs: "
     "pip uninstall quickjs, then pip install --force-reinstall 'pullcord[graphs]'"
@@ -46,13 +47,21 @@ class Isolate:
     """
 
     def __init__(
-        self, prelude: str, *, cpu_s: float, memory_bytes: int, stack_bytes: int, jobs: int
+        self,
+        prelude: str,
+        *,
+        cpu_s: float,
+        memory_bytes: int,
+        stack_bytes: int,
+        jobs: int,
+        output_bytes: int,
     ) -> None:
         engine: Any = import_module("_quickjs")
         self.failure: type[Exception] = engine.JSException
         self.cpu_s = cpu_s
         self.memory_bytes = memory_bytes
         self.jobs = jobs
+        self.output_bytes = output_bytes
         context = engine.Context()
         if not context.eval("'toWellFormed' in String.prototype"):
             raise ImportError(ARCHIVED)
@@ -65,7 +74,7 @@ class Isolate:
         context.set_memory_limit(memory_bytes)
         self.context: Any = context
 
-    def turn(self, op: str, text: str) -> str:
+    def turn(self, op: str, text: str) -> bytes:
         """Give the script a message, "start" or "settle", run it until it waits, return its turn.
 
         Raises OverLimitError.
@@ -83,11 +92,12 @@ class Isolate:
             raise self.over(str(failure), clock() >= end_s) from None
         except MemoryError:
             raise self.out_of_memory() from None
-        if not taken:
-            raise OverLimitError("output", "the script's requests and result are too large")
         if OUT_OF_MEMORY in taken:
             raise self.out_of_memory()
-        return taken
+        turn = taken.encode()
+        if not turn or len(turn) > self.output_bytes:
+            raise OverLimitError("output", TOO_LARGE)
+        return turn
 
     def run_jobs(self, end_s: float) -> None:
         """Run promise reactions until none is left, or one of the limits."""

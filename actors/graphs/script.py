@@ -44,6 +44,7 @@ class ScriptVm:
                 memory_bytes=limits.memory_bytes,
                 stack_bytes=limits.stack_bytes,
                 jobs=limits.jobs,
+                output_bytes=limits.output_bytes,
             )
         except ModuleNotFoundError:
             raise VmMissingError(MISSING) from None

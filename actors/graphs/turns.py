@@ -72,11 +72,11 @@ def refused(error: MetaError) -> VmTurn:
     return VmTurn(finished=Finished(error=failure))
 
 
-def read_turn(text: str | bytes, lines: int) -> VmTurn:
+def read_turn(text: bytes, lines: int) -> VmTurn:
     """The turn of a script of so many lines. Raises VmLimitError for what no honest VM says."""
     try:
         turn = _decode_turn(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise VmLimitError("died", f"the script's VM answered no turn: {error}") from None
     if turn.finished is None or turn.finished.error is None:
         return turn
