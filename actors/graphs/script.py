@@ -38,18 +38,19 @@ class ScriptVm:
 
     def __init__(self, prelude: str, limits: VmLimits) -> None:
         try:
-            self.isolate: Isolate | None = Isolate(
-                prelude,
-                cpu_s=limits.cpu_us / 1e6,
-                memory_bytes=limits.memory_bytes,
-                stack_bytes=limits.stack_bytes,
-                jobs=limits.jobs,
-                output_bytes=limits.output_bytes,
-            )
+            isolate = Isolate(prelude)
         except ModuleNotFoundError:
             raise VmMissingError(MISSING) from None
         except ImportError as error:
             raise VmMissingError(str(error)) from None
+        isolate.limit(
+            cpu_s=limits.cpu_us / 1e6,
+            memory_bytes=limits.memory_bytes,
+            stack_bytes=limits.stack_bytes,
+            jobs=limits.jobs,
+            output_bytes=limits.output_bytes,
+        )
+        self.isolate: Isolate | None = isolate
         self.limits = limits
         self.lines = 0
 

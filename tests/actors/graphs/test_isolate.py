@@ -19,7 +19,9 @@ def isolate(**limits: float) -> Isolate:
         "jobs": 20_000,
         "output_bytes": 1 << 20,
     }
-    return Isolate(PORT.prelude, **(usual | limits))  # type: ignore[arg-type]  # whole numbers
+    made = Isolate(PORT.prelude)
+    made.limit(**(usual | limits))  # type: ignore[arg-type]  # whole numbers
+    return made
 
 
 def run(source: str, **limits: float) -> dict[str, object]:
