@@ -136,5 +136,5 @@ class Isolate:
     def out_of_memory(self) -> OverLimitError:
         """The error of a script that needs too much memory."""
         return OverLimitError(
-            "memory", f"the script needs more than {self.memory_bytes >> 20} MiB of memory"
+            "memory", f"the script needs more than {self.memory_bytes / 2**20:g} MiB of memory"
         )

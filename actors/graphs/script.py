@@ -1,7 +1,8 @@
 """The VM in this process: for tests, and for scripts that can be trusted to end.
 
 Some native loops never ask the engine's limits (`[].concat(new Array(2**31)).indexOf(1)`), and then
-the whole process hangs. edges/vm_process runs the same isolate in a child that can be killed.
+the whole process hangs. edges/vm_process runs the same isolate in a child that can be killed. A
+thread that calls it needs a stack larger than the limits' `stack_bytes`: a main thread has 8 MiB.
 """
 
 from __future__ import annotations

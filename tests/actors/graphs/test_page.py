@@ -74,7 +74,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"| `memory` | {limits.memory_bytes >> 20} MiB",
         f"| `jobs` | {limits.jobs:,} ",
         f"| `output` | {limits.output_bytes >> 20} MiB",
-        f"| stack | {limits.stack_bytes >> 10} KiB",
+        f"| stack | {limits.stack_bytes >> 20} MiB",
         f"A list may have {re.findall(r'LIST_LIMIT = (.*?);', PRELUDE)[0][:1]},096 items",
     ):
         assert words in PAGE
