@@ -193,6 +193,7 @@ def test_processes_are_shared_and_one_is_kept_ready() -> None:
         assert port.open(LOW).worker is workers[0]
 
 
+@needs_proc
 def test_a_closed_script_gives_its_memory_back() -> None:
     limits = VmLimits()
     with ProcessVmPort() as port:
@@ -258,6 +259,7 @@ def test_an_interrupted_call_ends_the_process(monkeypatch: pytest.MonkeyPatch) -
             vm.settle([], STATE)
 
 
+@needs_proc
 def test_a_child_has_no_environment_no_files_and_its_own_session(port: ProcessVmPort) -> None:
     first_turn(port, "return 1")
     process = port.workers[0].process.pid
