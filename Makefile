@@ -73,6 +73,8 @@ bench: $(STAMP)
 	@.venv/bin/python -m bench.logs
 	@echo
 	@.venv/bin/python -m bench.step
+	@echo
+	@.venv/bin/python -m bench.graphs
 
 # Needs the network. Universal: one file for every Python from 3.11 on, Linux and macOS.
 lock: $(STAMP)

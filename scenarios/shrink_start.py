@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from logs.read import LogError
+from logs.read import HEADER, LogError
 from logs.record import HeaderRecord
-from logs.seek import HEADER, raw_section
+from logs.seek import raw_section
 from scenarios.cast import ForeignActorError
 from scenarios.checks import CHECKS
 from scenarios.explore import checks_wanted

@@ -176,7 +176,7 @@ class LoneWorld(TrioWorld):
             job.seed, job.cell, clock=None, speed=job.speed, mailbox_limit=WAITING_LIMIT
         )
         self._telling = trio.Lock()
-        self._verdict, self._verdicts = trio.open_memory_channel[Verdict](1)
+        self._deliver_verdict, self._verdicts = trio.open_memory_channel[Verdict](1)
         self._serving = True  # what is due may be none of this process's business
         self.on_done = lambda _name: self.reporter.effects.append(Done())
 
@@ -249,7 +249,7 @@ class LoneWorld(TrioWorld):
                 fits = self.me.mailbox.offer(self._wire.decode(order.frame, order.source))
                 assert fits, "no more is under way than there is room for"
             elif isinstance(order, Verdict):
-                self._verdict.send_nowait(order)
+                self._deliver_verdict.send_nowait(order)
             elif isinstance(order, Writable):
                 self.store.writable = order.writable
             elif isinstance(order, Meddle):
