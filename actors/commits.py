@@ -59,12 +59,12 @@ class CommittingWorld(HostedWorld):
         """Ask the hooks whether a turn commits; if not, its actor is down, or must be started."""
         if not self._hooks or turn is START:
             return True
-        verdict = self._verdict(actor.name, bool(actor.journal))
+        verdict = self._ask_hooks(actor.name, bool(actor.journal))
         if verdict is not Commit.DONE:
             self._fails(actor, verdict)
         return verdict is Commit.DONE
 
-    def _verdict(self, name: str, wrote: bool) -> Commit:
+    def _ask_hooks(self, name: str, wrote: bool) -> Commit:
         """Ask the hooks what becomes of a turn; those behind the first that says are not asked."""
         for hook in self._hooks:
             verdict = hook(name, wrote)

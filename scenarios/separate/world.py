@@ -331,7 +331,7 @@ class ProcessWorld(ProgramWorld):
 
     def _decide(self, context: HostContext, process: ActorProcess, asking: Asking) -> None:
         """Let a turn commit, or have its process killed before or after it does."""
-        verdict = self._verdict(context.name, asking.wrote)
+        verdict = self._ask_hooks(context.name, asking.wrote)
         if verdict in (Commit.DONE, Commit.FAILED):
             process.order(Verdict("" if verdict is Commit.DONE else verdict.value))
             return
