@@ -13,6 +13,9 @@ from actors.chance import Stream
 
 DEPTH_LIMIT = 6  # below it only what is required is drawn, so that a recursive schema ends
 HARD_DEPTH_LIMIT = 24  # and below this nothing
+VALUES_LIMIT = 10_000  # in one sample; a schema may ask for a billion
+TEXT_LIMIT_CHARS = 10_000
+NUMBER_LIMIT = 10**15  # either way; each whole number below is a float too
 SPREAD = 100  # how far numbers without an upper limit go
 MORE_ITEMS = 3  # how many items an array may have beyond its least
 TEXT = "lorem ipsum dolor sit amet "
@@ -27,9 +30,11 @@ class _Sampler:
     def __init__(self, root: Any, stream: Stream) -> None:
         self.root = root
         self.stream = stream
+        self.values = 0
 
     def value(self, schema: Any, depth: int) -> Any:
-        if not isinstance(schema, dict) or depth > HARD_DEPTH_LIMIT:
+        self.values += 1
+        if not isinstance(schema, dict) or depth > HARD_DEPTH_LIMIT or self.values > VALUES_LIMIT:
             return None
         schema = self.resolved(schema)
         if "const" in schema:
@@ -94,11 +99,13 @@ class _Sampler:
         }
 
     def array(self, schema: dict[str, Any], depth: int) -> list[Any]:
-        least = schema.get("minItems", 0)
+        least = min(schema.get("minItems", 0), VALUES_LIMIT)
         most = max(least, min(schema.get("maxItems", least + MORE_ITEMS), least + MORE_ITEMS))
         count = least if depth >= DEPTH_LIMIT else least + self.whole(most - least)
         first = schema.get("prefixItems", [])
         items = schema.get("items", {"type": "string"})
+        if items is False:
+            count = len(first)
         return [
             self.value(first[index] if index < len(first) else items, depth + 1)
             for index in range(max(count, len(first)))
@@ -110,8 +117,12 @@ class _Sampler:
 
     def number(self, schema: dict[str, Any], *, whole: bool) -> int | float:
         step = schema.get("multipleOf", 1 if whole else 0)
-        low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
-        high = schema.get("maximum", schema.get("exclusiveMaximum", low + SPREAD))
+        low = schema.get("minimum", schema.get("exclusiveMinimum"))
+        high = schema.get("maximum", schema.get("exclusiveMaximum"))
+        if low is None:
+            low = 0 if high is None or high > 0 else high - SPREAD
+        low = max(-NUMBER_LIMIT, min(low, NUMBER_LIMIT))
+        high = low + SPREAD if high is None else max(low, min(high, NUMBER_LIMIT))
         if step:
             first = -(-low // step) + ("exclusiveMinimum" in schema and low % step == 0)
             last = high // step - ("exclusiveMaximum" in schema and high % step == 0)
@@ -121,7 +132,7 @@ class _Sampler:
         return float(low + share * (high - low))
 
     def text(self, schema: dict[str, Any]) -> str:
-        least: int = schema.get("minLength", 0)
+        least: int = min(schema.get("minLength", 0), TEXT_LIMIT_CHARS)
         most: int = schema.get("maxLength", max(least, len(TEXT)))
         chars = least + self.whole(max(0, min(most, least + len(TEXT)) - least))
         return (TEXT * (chars // len(TEXT) + 1))[:chars]

@@ -61,4 +61,5 @@ def _validator(schema: bytes) -> Any:
             msgspec.json.decode(schema), offline=True, pattern_options=RegexOptions()
         )
     except Exception as error:  # noqa: BLE001  its errors have no common base but this
-        raise SchemaError(f"the schema can't be used: {error}"[:PROBLEM_LIMIT_CHARS]) from None
+        first = str(error).partition("\n")[0]
+        raise SchemaError(f"the schema can't be used: {first}"[:PROBLEM_LIMIT_CHARS]) from None

@@ -100,7 +100,7 @@ class ScriptedModel(Model):
         answers = self.recorded.get(key, ())
         if served.count >= len(answers):
             context.log("model.missed", run=ask.run, agent=ask.agent, hash=key)
-            which = f"only {len(answers)} answers" if answers else "no answer"
+            which = f"no answer after the first {len(answers)}" if answers else "no answer"
             sentence = f"{self.config.answers} has {which} to this prompt (hash {key})"
             return Planned(
                 AgentAnswer(

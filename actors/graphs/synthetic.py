@@ -44,10 +44,11 @@ class SyntheticModel(Model):
         """Return what an agent that does not fail answers."""
         if ask.schema is None:
             return f"answer to: {ask.prompt[:SHOWN_CHARS]}"
+        try:
+            problem_of(ask.schema, None)
+        except SchemaError:
+            return None  # the engine says what is wrong with it
         malformed = drawn(context, "malformed", self.config.malformed)
         if malformed and context.random("mistakes").random() < malformed:
-            try:
-                return next(one for one in NONSENSE if problem_of(ask.schema, one))
-            except (StopIteration, SchemaError):  # everything fits, or the engine will say
-                return NONSENSE[0]
+            return next((one for one in NONSENSE if problem_of(ask.schema, one)), NONSENSE[0])
         return sample(ask.schema, context.random("values"))
