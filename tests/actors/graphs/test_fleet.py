@@ -82,8 +82,10 @@ def test_events_tell_of_the_run_and_of_each_agent() -> None:
         run | {"execution": world.desk.ids["r1"], "graph": "main"}
     ]
     assert world.events("fleet.phase") == [run | {"graph": "main", "text": "look"}]
-    assert world.events("fleet.log") == [run | {"graph": "main", "text": "hello"}]
-    assert world.events("fleet.retry") == [run | {"graph": "main", "text": "again", "attempt": 1}]
+    assert world.events("fleet.log") == [run | {"graph": "main", "text": "hello", "level": "info"}]
+    assert world.events("fleet.retry") == [
+        run | {"graph": "main", "text": "again", "attempt": 1, "delay_ms": 0}
+    ]
     agent = run | {"graph": "main", "agent": 1}
     assert world.events("agent.started") == [agent | {"label": "first", "phase": "look"}]
     assert world.events("agent.finished") == [
