@@ -12,8 +12,7 @@
 
 const { stringify, parse } = JSON, { isArray } = Array, { floor, min } = Math;
 const { isFinite, isInteger, MAX_SAFE_INTEGER } = Number, iteratorOf = Symbol.iterator;
-const { create, defineProperty, freeze, getOwnPropertyDescriptor, keys } = Object;
-const { apply, construct } = Reflect;
+const { create, defineProperty, freeze, keys } = Object, { apply, construct } = Reflect;
 const Native = freeze({ Promise, Error, Date, AggregateError, String });
 const uncurry = method => (self, ...rest) => apply(method, self, rest);
 const then = uncurry(Promise.prototype.then), slice = uncurry(String.prototype.slice);
@@ -28,11 +27,15 @@ const TEXT_LIMIT_CHARS = 4000;  // of a log line
 const ERROR_LIMIT_CHARS = 8000; // of an error's message, and of its stack
 const ERRORS_LIMIT = 20;        // of an AggregateError
 const STACKS_LIMIT = 256;       // pending calls that remember where they were made
-const PAD_LINES = 1000;         // the script's line 1 is the engine's line 1001: so frames are told apart
+const SHOWN_LIMIT_CHARS = 64000; // of a value's JSON, before it is cut for a log line
+const RETRY_LIMIT_MS = 86400000; // a day: a backoff that grows on is a mistake
+const PAD_LINES = 1000;         // the script's line 1 is the engine's 1001, so frames are told apart
 
 // Errors
 
-const RETRYABLE = freeze({ __proto__: null, agent_failed: true, agent_timeout: true, graph_failed: true });
+const RETRYABLE = freeze({
+  __proto__: null, agent_failed: true, agent_timeout: true, graph_failed: true,
+});
 class GraphError extends Error {
   constructor(message, code = 'graph_failed', info = {}) {
     super(message);
@@ -41,7 +44,10 @@ class GraphError extends Error {
     const names = keys(info);
     for (let i = 0; i < names.length; i++) define(this, names[i], info[names[i]]);
   }
-  toJSON() { return { name: this.name, message: this.message, code: this.code, retryable: this.retryable }; }
+  toJSON() {
+    const { name, message, code, retryable } = this;
+    return { name, message, code, retryable };
+  }
 }
 class AgentError extends GraphError {
   constructor(message, code = 'agent_failed', info = {}) { super(message, code, info); }
@@ -60,12 +66,15 @@ const isFatal = error => error instanceof BudgetError || error?.code === 'cancel
 
 // JSON, written by hand: JSON.stringify drops what it can't write, and calls the script's toJSON
 
-let room = 0, flooded = false;
-const where = create(null);     // the way to the value that is being written
+const RESULT = 'the result';
+let subject = '';               // what is being written
+const where = create(null);     // the way to its part
+let room = 0, flooded = false;  // characters left in this turn
+let showing = false;            // a value in a log line: it is cut, so its length is nobody's fault
 const takeRoom = chars => {
   room -= chars;
   if (room >= 0) return;
-  flooded = true;
+  if (!showing) flooded = true;
   throw new RangeError('the output limit of one turn is reached');
 };
 const quote = string => {
@@ -79,8 +88,8 @@ const refuse = (depth, what) => {
   for (let i = 0; i < depth; i++) {
     path += typeof where[i] === 'number' ? '[' + where[i] + ']' : (path && '.') + where[i];
   }
-  const error = new TypeError(what + (path ? ' at ' + path : '') + ' is not JSON');
-  error.code = 'result_not_json';
+  const error = new TypeError(subject + ': ' + what + (path ? ' at ' + path : '') + ' is not JSON');
+  if (subject === RESULT) define(error, 'code', 'result_not_json');
   throw error;
 };
 const write = (value, depth = 0) => {
@@ -130,15 +139,34 @@ const writeArray = (value, depth) => {
 };
 const writeError = error =>
   '{"name":' + quote(words(error.name)) + ',"message":' + quote(words(error.message)) + '}';
-// Any value in words, of at most `limit` characters.
+const writeAs = (name, value) => {
+  subject = name;
+  return write(value);
+};
+
+// JSON for people: a value that is none, or too long, has a word for it.
+const show = value => {
+  const kept = room, outer = showing;
+  room = SHOWN_LIMIT_CHARS;
+  showing = true;
+  try {
+    return write(value);
+  } catch {
+    return room < 0 ? 'a value of more than ' + SHOWN_LIMIT_CHARS + ' characters' : tagOf(value);
+  } finally {
+    room = kept;
+    showing = outer;
+  }
+};
+// Any value in words, of at most `limit` characters. An endless toString ends with the time limit.
 const words = (value, limit = ERROR_LIMIT_CHARS) => {
-  let text; // an endless toString ends with the limit on computing
+  let text;
   try {
     if (value instanceof Native.Error) text = words(value.name) + ': ' + words(value.message);
-    else if (typeof value === 'object' && value !== null) text = write(value);
+    else if (typeof value === 'object' && value !== null) text = show(value);
     else text = Native.String(value);
   } catch {
-    try { text = Native.String(value); } catch { text = 'a value that has no words'; }
+    text = 'a value that has no words';
   }
   return text.length > limit ? slice(text, 0, limit) + '…' : text;
 };
@@ -200,16 +228,17 @@ const OPTIONS = freeze({
   phase: value => typeof value === 'string' ? quote(value) : expected('phase', 'a string'),
   model: value => typeof value === 'string' ? quote(value) : expected('model', 'a string'),
   schema: value => typeof value === 'object' && value !== null && !isArray(value)
-    ? write(value) : expected('schema', 'a JSON Schema, an object'),
+    ? writeAs('agent(): schema', value) : expected('schema', 'a JSON Schema, an object'),
   maxTokens: value => isInteger(value) && value > 0 && value <= MAX_SAFE_INTEGER
     ? '' + value : expected('maxTokens', 'a whole number above 0'),
-  timeoutMs: value => isFinite(value) && value > 0 ? '' + value : expected('timeoutMs', 'a number above 0'),
+  timeoutMs: value => isFinite(value) && value > 0
+    ? '' + value : expected('timeoutMs', 'a number above 0'),
   tools: value => {
     if (!isArray(value)) expected('tools', 'an array of names');
     for (let i = 0; i < value.length; i++) {
       if (typeof value[i] !== 'string') expected('tools', 'an array of names');
     }
-    return write(value);
+    return writeAs('agent(): tools', value);
   },
 });
 const expected = (option, what) => { throw new TypeError('agent(): ' + option + ' must be ' + what); };
@@ -240,7 +269,7 @@ const agent = (prompt, options = {}) => {
 
 const graph = (name, args = null) => {
   if (typeof name !== 'string') throw new TypeError('graph(name): name must be a string');
-  return makeCall('graph', ',"name":' + quote(name) + ',"args":' + write(args), 'graph ' + name);
+  return makeCall('graph', ',"name":' + quote(name) + ',"args":' + writeAs('graph(): args', args), 'graph ' + name);
 };
 
 const after = (ms, name, done) => {
@@ -251,18 +280,20 @@ const after = (ms, name, done) => {
 const sleep = (ms = 0) => new Native.Promise(resolve => after(ms, 'sleep(ms)', resolve));
 
 let timerSerial = 0;
-const timers = new Map();
+const timers = new Map(), keepTimer = bound(timers, 'set'), dropTimer = bound(timers, 'delete');
 const setTimeout = (callback, ms = 0, ...rest) => {
-  if (typeof callback !== 'function') throw new TypeError('setTimeout(callback, ms): callback must be a function');
+  if (typeof callback !== 'function') {
+    throw new TypeError('setTimeout(callback, ms): callback must be a function');
+  }
   const timer = ++timerSerial;
   after(ms, 'setTimeout(callback, ms)', () => {
-    if (!timers.delete(timer)) return;
+    if (!dropTimer(timer)) return;
     then(new Native.Promise(resolve => resolve(callback(...rest))), undefined, fail);
   });
-  timers.set(timer, true);
+  keepTimer(timer, true);
   return timer;
 };
-const clearTimeout = timer => { timers.delete(timer); };
+const clearTimeout = timer => { dropTimer(timer); };
 
 const itemsOf = (name, items) => {
   if (items === null || items === undefined || typeof items[iteratorOf] !== 'function') {
@@ -302,7 +333,9 @@ const parallel = async (tasks, { settle = false } = {}) => {
 
 const pipeline = async (items, ...stages) => {
   for (const stage of stages) {
-    if (typeof stage !== 'function') throw new TypeError('pipeline(items, ...stages): a stage must be a function');
+    if (typeof stage !== 'function') {
+      throw new TypeError('pipeline(items, ...stages): a stage must be a function');
+    }
   }
   return parallel(itemsOf('pipeline(items): items', items).map((item, index) => async () => {
     let value = item;
@@ -323,15 +356,14 @@ const retry = async (task, { attempts = 3, backoffMs = 0, factor = 2, when = () 
     try {
       return await task(attempt);
     } catch (error) {
-      if (attempt >= attempts || isFatal(error) || error?.retryable === false || !when(error, attempt)) throw error;
-      const delay = min(backoffMs * factor ** (attempt - 1), RETRY_LIMIT_MS);
+      if (attempt >= attempts || isFatal(error) || error?.retryable === false) throw error;
+      if (!when(error, attempt)) throw error;
+      const delay = backoffMs && min(backoffMs * factor ** (attempt - 1), RETRY_LIMIT_MS);
       notify('retry', words(error, TEXT_LIMIT_CHARS), ',"attempt":' + attempt + ',"delay_ms":' + delay);
       if (delay > 0) await sleep(delay);
     }
   }
 };
-const RETRY_LIMIT_MS = 86400000; // a day: a backoff that grows on is a mistake
-
 const phase = title => {
   phaseTitle = words(title, TEXT_LIMIT_CHARS);
   notify('phase', phaseTitle);
@@ -369,18 +401,21 @@ const random = () => {
 
 // Time: the run's own, in UTC whatever the machine's zone
 
+const DATE_ALONE = /^\s*[+-]?\d{4,6}(-\d\d(-\d\d)?)?\s*$/; // UTC by the language
+const NAMES_ZONE = /:\d\d.*([+-]\d\d:?\d\d|\b(Z|UTC?|GMT|[ECMP][SD]T)|\dZ)\s*(\(.*\))?\s*$/i;
+const matches = uncurry(RegExp.prototype.exec);
 const inUtc = text => {
-  if (/^\s*[+-]?\d{4,6}(-\d\d(-\d\d)?)?\s*$/.test(text)) return text;      // a date alone is UTC by the language
-  if (/(Z|UTC|GMT|[+-]\d\d:?\d\d)\s*(\(.*\))?\s*$/i.test(text)) return text; // it names its zone
-  return text + (/\d[Tt]\d/.test(text) ? 'Z' : ' UTC');
+  if (matches(DATE_ALONE, text) || matches(NAMES_ZONE, text)) return text;
+  return text + (matches(/\d[Tt]\d/, text) ? 'Z' : ' UTC');
 };
+const { parse: nativeParse, UTC } = Native.Date;
 const timeOf = values => {
   if (values.length === 0) return now;
-  if (values.length > 1) return Native.Date.UTC(...values);
+  if (values.length > 1) return UTC(...values);
   const value = values[0];
   if (value instanceof Native.Date) return +value;
-  const plain = typeof value === 'object' && value !== null ? value[Symbol.toPrimitive]?.('default') ?? value.valueOf() : value;
-  return typeof plain === 'string' ? Native.Date.parse(inUtc(plain)) : plain;
+  const plain = typeof value === 'object' && value !== null ? '' + value : value;
+  return typeof plain === 'string' ? nativeParse(inUtc(plain)) : plain;
 };
 function VirtualDate(...values) {
   if (!new.target) return new VirtualDate().toString();
@@ -393,8 +428,8 @@ defineProperty(VirtualDate, 'prototype', { value: date, writable: false });
 const hide = (object, key, value) =>
   defineProperty(object, key, { value, writable: true, configurable: true, enumerable: false });
 hide(VirtualDate, 'now', () => floor(now));
-hide(VirtualDate, 'parse', text => Native.Date.parse(inUtc(words(text))));
-hide(VirtualDate, 'UTC', Native.Date.UTC);
+hide(VirtualDate, 'parse', text => nativeParse(inUtc(Native.String(text))));
+hide(VirtualDate, 'UTC', UTC);
 hide(date, 'constructor', VirtualDate);
 for (const field of ['FullYear', 'Month', 'Date', 'Hours', 'Minutes', 'Seconds', 'Milliseconds']) {
   hide(date, 'get' + field, date['getUTC' + field]);
@@ -402,11 +437,18 @@ for (const field of ['FullYear', 'Month', 'Date', 'Hours', 'Minutes', 'Seconds',
 }
 hide(date, 'getDay', date.getUTCDay);
 hide(date, 'getYear', function () { return this.getUTCFullYear() - 1900; });
-hide(date, 'setYear', function (year) { return this.setUTCFullYear(year >= 0 && year <= 99 ? 1900 + +year : year); });
+hide(date, 'setYear', function (year) {
+  return this.setUTCFullYear(year >= 0 && year <= 99 ? 1900 + +year : year);
+});
 hide(date, 'getTimezoneOffset', function () { return this.getTime() * 0; });
 const toUTCString = uncurry(date.toUTCString);
-const dayOf = self => { const text = toUTCString(self); return slice(text, 0, 3) + ' ' + slice(text, 8, 11) + ' ' + slice(text, 5, 7) + slice(text, 11, -13); };
+const dayOf = self => { // of "Thu, 01 Jan 2026 00:00:00 GMT"
+  const text = toUTCString(self);
+  return slice(text, 0, 3) + ' ' + slice(text, 8, 11) + ' ' + slice(text, 5, 7) + slice(text, 11, -13);
+};
 const clockOf = self => slice(toUTCString(self), -12) + '+0000 (Coordinated Universal Time)';
+const isoDayOf = self => slice(self.toISOString(), 0, -14);
+const timeOnlyOf = self => slice(toUTCString(self), -12, -4);
 const isValid = self => self.getTime() === self.getTime();
 const shown = (...parts) => function () {
   return isValid(this) ? parts.map(part => part(this)).join(' ') : 'Invalid Date';
@@ -414,9 +456,9 @@ const shown = (...parts) => function () {
 hide(date, 'toString', shown(dayOf, clockOf));
 hide(date, 'toDateString', shown(dayOf));
 hide(date, 'toTimeString', shown(clockOf));
-hide(date, 'toLocaleString', shown(self => slice(self.toISOString(), 0, 10), self => slice(toUTCString(self), -12, -4)));
-hide(date, 'toLocaleDateString', shown(self => slice(self.toISOString(), 0, 10)));
-hide(date, 'toLocaleTimeString', shown(self => slice(toUTCString(self), -12, -4)));
+hide(date, 'toLocaleString', shown(isoDayOf, timeOnlyOf));
+hide(date, 'toLocaleDateString', shown(isoDayOf));
+hide(date, 'toLocaleTimeString', shown(timeOnlyOf));
 
 // What the script finds, and what it doesn't
 
@@ -429,10 +471,11 @@ const given = {
 };
 for (const key of keys(given)) give(key, given[key]);
 defineProperty(Math, 'random', { value: random, writable: false, configurable: false });
-// Another clock, another order of jobs, when memory is freed, threads: a replay would see another one.
-for (const key of ['performance', 'queueMicrotask', 'WeakRef', 'FinalizationRegistry', 'SharedArrayBuffer', 'Atomics']) {
-  delete globalThis[key];
-}
+// Another clock, jobs of an error that nobody sees, when memory is freed, threads.
+const REMOVED = [
+  'performance', 'queueMicrotask', 'WeakRef', 'FinalizationRegistry', 'SharedArrayBuffer', 'Atomics',
+];
+for (const key of REMOVED) delete globalThis[key];
 // It would hand out the functions of this file.
 defineProperty(Error, 'prepareStackTrace', { value: undefined, writable: false, configurable: false });
 // Who takes part in a race may lose it, and then runs on when the script ends: no forgotten agent.
@@ -444,13 +487,13 @@ for (const name of ['race', 'any']) {
 // The end
 
 const writtenIfJson = value => {
-  try { return write(value); } catch { return 'null'; }
+  try { return writeAs('partial', value); } catch { return 'null'; }
 };
 const field = (value, key) => {
   try { return value[key]; } catch { return undefined; }
 };
 const describe = error => {
-  const thrown = (typeof error === 'object' && error !== null) || typeof error === 'function' ? error : create(null);
+  const thrown = typeof error === 'object' && error !== null ? error : create(null);
   const name = field(thrown, 'name'), message = field(thrown, 'message'), code = field(thrown, 'code');
   const stack = field(thrown, 'stack'), errors = field(thrown, 'errors'), partial = field(thrown, 'partial');
   let text = '{"name":' + quote(typeof name === 'string' ? words(name) : 'Error');
@@ -482,9 +525,8 @@ const end = value => {
   count = waiting - sleeping;
   if (count && !raced) return forgotten(count, ' did. Await the promise that waits for them');
   try {
-    finished = '{"value":' + write(value) + '}';
+    finished = '{"value":' + writeAs(RESULT, value) + '}';
   } catch (error) {
-    if (field(error, 'code') === 'result_not_json') error.message = 'the result: ' + error.message;
     fail(error);
   }
 };
@@ -493,7 +535,7 @@ const end = value => {
 
 let roomOfTurn = 0;
 const enter = message => {
-  ({ now, spent, total } = message);
+  ({ now_ms: now, spent, total } = message);
   room = roomOfTurn;
 };
 const start = text => {

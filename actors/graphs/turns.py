@@ -89,10 +89,11 @@ def placed(failure: ScriptFailure, lines: int) -> ScriptFailure:
     A source that ends too early fails behind its last line; it is told as that line.
     """
     frames = [
-        (name, min(int(line) - PAD_LINES, lines), int(column))
+        (name, int(line) - PAD_LINES, int(column))
         for name, line, column in FRAME.findall(failure.stack)
         if int(line) > PAD_LINES
     ]
+    frames = [(n, line, col) if line <= lines else (n, lines, 1) for n, line, col in frames]
     written = "".join(
         f"    at {name} ({FILE}:{line}:{column})\n"
         if name and name != "<anonymous>"
