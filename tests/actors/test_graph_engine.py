@@ -63,9 +63,8 @@ def dies(at_us: int, **how: Any) -> GraphWorld:
     """The engine is killed, and starts again a minute later."""
     world = GraphWorld(mains={"main": four}, guarded=True, **how)
     sim = world.guarded
-    sim.on_begin.append(lambda: sim.at(at_us, lambda: sim.kill("engine", "test")))
-    sim.on_begin.append(lambda: sim.at(at_us + 60 * S, lambda: sim.revive("engine", "test")))
-    return world.run()
+    world.at(at_us, lambda: sim.kill("engine", "test"))
+    return world.at(at_us + 60 * S, lambda: sim.revive("engine", "test")).run()
 
 
 def test_a_dead_engine_reports_its_run_as_interrupted_with_what_it_used() -> None:
@@ -105,8 +104,7 @@ def test_a_turn_that_fails_to_commit_leaves_no_script_behind(verdict: Commit) ->
             return verdict if actor == "engine" and next(turns) == failing else None
 
         world.guarded.add_commit_hook(hook)
-        world.sim.on_begin.append(lambda sim=world.sim: sim.at(100 * S, sim.finish))
-        world.run()
+        world.at(100 * S, world.sim.finish).run()
         ends = list(world.desk.ends.values())
         assert len(ends) == len(world.events("engine.started")), failing
         assert {end.status for end in ends} <= {"completed", "interrupted"}
@@ -116,8 +114,7 @@ def test_a_turn_that_fails_to_commit_leaves_no_script_behind(verdict: Commit) ->
 
 def test_a_replication_that_ends_early_leaves_nothing_to_the_next() -> None:
     world = GraphWorld(mains={"main": four})
-    world.sim.on_begin.append(lambda: world.sim.at(S, world.sim.finish))
-    first = world.run().trace.records
+    first = world.at(S, world.sim.finish).run().trace.records
     assert world.run().trace.records == first
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.graphs.seam import Vm, VmLimits
+from actors.graphs.seam import Vm, VmLimits, VmPort
 from actors.simulator import Simulator
 from tests.actors.harness import make_cell
 
@@ -14,9 +14,8 @@ class NoVms:
 
 def test_there_is_no_vm_unless_a_host_is_given_one() -> None:
     one, other = make_cell(), make_cell()
-    assert one.contexts["engine"].vm is None
-    port = NoVms()
+    port: VmPort = NoVms()
     one.vm = port
-    assert one.contexts["engine"].vm is one.contexts["relay"].vm is port
+    assert [one.contexts[name].vm for name in ("engine", "relay")] == [port, port]
     assert other.contexts["engine"].vm is None
     assert Simulator.vm is None

@@ -12,7 +12,7 @@ import pytest
 
 from actors.graphs.script import ScriptVmPort
 from tests.actors.graphs.graph_world import GraphWorld
-from tests.actors.graphs.test_fleet import Deaf, Fixed
+from tests.actors.graphs.models import Deaf, Fixed
 from tests.actors.harness import S
 
 pytest.importorskip("quickjs")
@@ -97,13 +97,15 @@ def test_report_8_a_cancel_reaches_the_sub_graph() -> None:
 
 
 def test_report_9_a_launch_that_nobody_awaits_is_told() -> None:
-    world = run("agent('forgotten'); return await agent('wanted')", max_concurrency=1)
-    assert world.end.status == "completed"  # it had ended before the script did
-    world = run("agent('forgotten'); return 1")
+    world = run("agent('forgotten'); return await agent('wanted')")
     assert world.end.status == "failed"
     assert world.end.error is not None
-    assert "await" in world.end.error
-    assert world.statuses() in ([], ["cancelled"])
+    assert world.end.error.startswith("GraphError: the script ended before")
+    assert '"forgotten"' in world.end.error
+    assert world.statuses() == ["completed", "completed"]
+    world = run("agent('forgotten'); return 1")
+    assert world.end.status == "failed"
+    assert world.events("agent.started") == []
 
 
 def test_report_9_a_launch_that_is_awaited_later_is_no_false_alarm() -> None:
