@@ -188,6 +188,7 @@ class Worker:
     def kill(self, why: str) -> None:
         """End the process and wait until it is gone. A call under way fails."""
         if os.getpid() != self.owner:
+            self.forget()
             return
         self.process.kill()
         with self.lock:
