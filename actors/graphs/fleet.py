@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from actors.actor import Context
-from actors.graphs.admission import Admission
+from actors.graphs.admission import Admission, Slots
 from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
 from actors.graphs.operations import Limits, Operation, Script
 from actors.graphs.schemas import SchemaError, read_answer
@@ -59,6 +59,7 @@ class Fleet:
         execution_id: str,
         model: str,
         limits: Limits,
+        slots: Slots,
         library: Mapping[str, str],
     ) -> None:
         self.run = run
@@ -68,7 +69,7 @@ class Fleet:
         self.library = library
         self.scripts: dict[int, Script] = {}  # those that run, by number
         self.dirty: set[int] = set()  # those whose VM has something to do
-        self.admission = Admission(limits)
+        self.admission = Admission(limits, slots)
         self.sleeping: dict[int, Operation] = {}
         self.noted: list[tuple[Operation, AgentAnswer | None]] = []
         self.awake: list[Operation] = []

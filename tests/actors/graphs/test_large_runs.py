@@ -15,12 +15,12 @@ def test_ten_thousand_agents_in_one_run() -> None:
     async def main(api: Api, _: Any) -> Any:
         return len(await api.all([api.agent(str(n)) for n in range(10_000)]))
 
-    world = play(main, max_concurrency=1_000, max_agents=10_000)
+    world = play(main, max_concurrency=200, max_agents=10_000)
     assert world.end.result == 10_000
     assert world.end.total_tokens == 1_000_000
-    assert world.ended_s == 10
+    assert world.ended_s == 50
     assert isinstance(world.port, FakeVmPort)
-    assert world.port.settles == 10  # one for each wave: what ends at one instant is told at once
+    assert world.port.settles == 50  # one for each wave: what ends at one instant is told at once
 
 
 def test_a_thousand_runs_at_once() -> None:
@@ -28,7 +28,9 @@ def test_a_thousand_runs_at_once() -> None:
     world = play(one, runs=runs, max_runs=1_000)
     assert len(world.desk.ends) == 1_000
     assert {end.status for end in world.desk.ends.values()} == {"completed"}
-    assert set(world.desk.ended_us.values()) == {1 * S}
+    # The engine gives its model two hundred agents at once, those of the first runs first.
+    ends = [world.desk.ended_us[run] // S for run in runs]
+    assert ends == [1 + number // 200 for number in range(1_000)]
     assert isinstance(world.port, FakeVmPort)
     assert (len(world.port.vms), world.port.left_open) == (1_000, 0)
 
