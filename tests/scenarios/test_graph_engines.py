@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from actors.errors import SimulationError
 from actors.graph_engine import GraphEngine
 from actors.graphs.scripted import ScriptedModel
 from actors.graphs.synthetic import SyntheticModel
@@ -16,7 +17,7 @@ from scenarios import graph_engines
 from scenarios.build import CellRun, places_of
 from scenarios.graph_engines import model_of
 from scenarios.run import run
-from scenarios.work import check_determinism
+from scenarios.work import check_determinism, trouble_of
 from tests.actors.harness import Trace
 from tests.scenarios.commandline import command, records
 from tests.scenarios.loading import load, rows, told
@@ -266,6 +267,13 @@ def test_the_trio_host_has_the_same_outcome(folder: Path) -> None:
             values = {name: metric.rows() for name, metric in cell.metrics.items()}
             found[-1].append((values, cell.simulator.now_us))
     assert found[0] == found[1]
+
+
+def test_what_goes_wrong_in_a_built_in_engine_is_no_users_fault(folder: Path) -> None:
+    plan = load(folder, TEXT)
+    cell = CellRun(plan.scenarios[0], 1, "", plan.folder)
+    assert plan.foreign == ()
+    assert not trouble_of(SimulationError("it did not end"), 0, cell).foreign
 
 
 def test_the_codec_changes_nothing(folder: Path) -> None:

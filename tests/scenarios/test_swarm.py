@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from actors.graphs.messages import GRAPH_MESSAGES
 from scenarios.explore import with_plan
 from scenarios.spec import FAULTS
-from scenarios.swarm import HEAL_S, plan_of
+from scenarios.swarm import HEAL_S, MESSAGES_OF_RUNS, plan_of
 from tests.scenarios.loading import load
 from transports.faults.fault import LinkFault
 
@@ -41,3 +42,9 @@ def test_every_plan_is_one_that_a_file_may_have_and_heals(number: int, tmp_path:
             assert fault.nth is not None
         if fault.at is not None and fault.lasts is not None:
             assert fault.at + fault.lasts <= HEAL_S * 1_000_000
+
+
+def test_plans_speak_of_no_graphs_agents() -> None:
+    spoken = {table["message"] for plan in PLANS for table in plan if "message" in table}
+    assert spoken <= set(MESSAGES_OF_RUNS)
+    assert not {kind.__name__ for kind in GRAPH_MESSAGES} & set(MESSAGES_OF_RUNS)

@@ -361,7 +361,7 @@ def test_what_becomes_of_a_sub_graph_is_told_with_its_code() -> None:
     async def main(api: Api, _: Any) -> Any:
         names = ("fails", "spends", "hangs", "nowhere")
         found = await api.settled([api.graph(name) for name in names])
-        return [[one.failure.kind, one.code, one.failure.info.get("partial")] for one in found]
+        return [[one.failure.kind, one.code, one.failure.info] for one in found]
 
     async def fails(_api: Api, _: Any) -> Any:
         raise ValueError("no")
@@ -375,11 +375,27 @@ def test_what_becomes_of_a_sub_graph_is_told_with_its_code() -> None:
     others = {"fails": fails, "spends": spends, "hangs": hangs}
     world = play(main, others=others, token_ceiling=1_000)
     assert world.end.result == [
-        ["graph", "graph_failed", None],
-        ["budget", "token_ceiling", None],
-        ["graph", "graph_limit", None],
-        ["graph", "graph_not_found", None],
+        ["graph", "graph_failed", {}],
+        ["budget", "token_ceiling", {"spent": 0, "ceiling": 1_000}],
+        ["graph", "graph_limit", {}],
+        ["graph", "graph_not_found", {"retryable": False}],
     ]
+
+
+def test_what_a_sub_graph_left_in_the_queue_is_never_started() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        mine = api.agent("mine")
+        await api.graph("hasty")
+        await mine
+        return await api.agent("mine again")
+
+    async def hasty(api: Api, _: Any) -> None:
+        api.agent("never")
+
+    world = play(main, others={"hasty": hasty}, max_concurrency=1)
+    assert world.end.status == "completed"
+    assert [one["graph"] for one in world.events("agent.started")] == ["main", "main"]
+    assert world.ended_s == 2
 
 
 def test_too_many_sub_graphs_at_once_are_refused() -> None:

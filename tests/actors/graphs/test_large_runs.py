@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.actors.graphs.fake_vm import Api, FakeVmPort
+from tests.actors.graphs.fake_vm import Api, FakeVmPort, Task
 from tests.actors.graphs.graph_world import GraphWorld, play
-from tests.actors.graphs.models import Fixed
+from tests.actors.graphs.models import Backwards
 from tests.actors.graphs.test_fleet import hundred, one
 from tests.actors.harness import S
 
@@ -40,15 +40,26 @@ def test_runs_wait_for_each_other_by_default() -> None:
     assert sorted(world.desk.ended_us.values()) == [n * S for n in (1, 2, 3, 4, 5)]
 
 
-def test_completions_of_one_instant_are_counted_in_the_order_of_their_agents() -> None:
-    backwards = Fixed(lambda ask: (5, {"value": ask.agent, "tokens": ask.agent}))
-
+def test_completions_of_one_instant_are_told_in_the_order_of_their_requests() -> None:
     async def main(api: Api, _: Any) -> Any:
-        await api.all([api.agent(str(n)) for n in range(6)])
+        ends: list[str] = []
 
-    world = play(main, model=backwards)
-    assert [one["agent"] for one in world.events("agent.finished")] == [1, 2, 3, 4, 5, 6]
-    assert [one["spent"] for one in world.events("agent.finished")] == [1, 3, 6, 10, 15, 21]
+        async def wait(promise: Any, name: str) -> None:
+            await promise
+            ends.append(name)
+
+        tasks = [
+            Task(wait(api.agent(name) if name != "sleep" else api.sleep(5_000), name))
+            for name in ("a", "b", "sleep", "c")
+        ]
+        for task in tasks:
+            await task
+        return ends
+
+    world = play(main, model=Backwards(5 * S))
+    assert world.end.result == ["a", "b", "sleep", "c"]
+    assert [one["agent"] for one in world.events("agent.finished")] == [1, 2, 4]
+    assert [one["spent"] for one in world.events("agent.finished")] == [1, 3, 7]
 
 
 def test_one_seed_has_one_log() -> None:
