@@ -67,6 +67,8 @@ bench: $(STAMP)
 	@.venv/bin/python -m bench.herd
 	@echo
 	@.venv/bin/python -m bench.proxy
+	@echo
+	@.venv/bin/python -m bench.graphs
 
 # Needs the network. Universal: one file for every Python from 3.11 on, Linux and macOS.
 lock: $(STAMP)

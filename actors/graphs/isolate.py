@@ -47,33 +47,28 @@ class Isolate:
     Raises ImportError without an engine, or with one that is too old.
     """
 
-    def __init__(
-        self,
-        prelude: str,
-        *,
-        cpu_s: float,
-        memory_bytes: int,
-        stack_bytes: int,
-        jobs: int,
-        output_bytes: int,
-    ) -> None:
+    def __init__(self, prelude: str) -> None:
         engine: Any = import_module("_quickjs")
         self.failure: type[Exception] = engine.JSException
+        self.context: Any = engine.Context()
+        if not self.context.eval("'toWellFormed' in String.prototype"):
+            raise ImportError(ARCHIVED)
+        self.calls = self.context.eval(prelude)
+        get = self.context.eval("(object, key) => object[key]")
+        self.start_script: Callable[[str], None] = get(self.calls, "start")
+        self.settle: Callable[[str], None] = get(self.calls, "settle")
+        self.take: Callable[[], str] = get(self.calls, "take")
+
+    def limit(
+        self, *, cpu_s: float, memory_bytes: int, stack_bytes: int, jobs: int, output_bytes: int
+    ) -> None:
+        """Set the limits, once and before the first turn."""
         self.cpu_s = cpu_s
         self.memory_bytes = memory_bytes
         self.jobs = jobs
         self.output_bytes = output_bytes
-        context = engine.Context()
-        if not context.eval("'toWellFormed' in String.prototype"):
-            raise ImportError(ARCHIVED)
-        context.set_max_stack_size(stack_bytes)
-        self.calls = context.eval(prelude)
-        get = context.eval("(object, key) => object[key]")
-        self.start_script: Callable[[str], None] = get(self.calls, "start")
-        self.settle: Callable[[str], None] = get(self.calls, "settle")
-        self.take: Callable[[], str] = get(self.calls, "take")
-        context.set_memory_limit(memory_bytes)
-        self.context: Any = context
+        self.context.set_max_stack_size(stack_bytes)
+        self.context.set_memory_limit(memory_bytes)
 
     def turn(self, op: str, text: str) -> bytes:
         """Give the script a message, "start" or "settle", run it until it waits, return its turn.
@@ -141,5 +136,5 @@ class Isolate:
     def out_of_memory(self) -> OverLimitError:
         """The error of a script that needs too much memory."""
         return OverLimitError(
-            "memory", f"the script needs more than {self.memory_bytes >> 20} MiB of memory"
+            "memory", f"the script needs more than {self.memory_bytes / 2**20:g} MiB of memory"
         )

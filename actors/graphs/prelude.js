@@ -464,7 +464,6 @@ hide(date, 'toLocaleTimeString', shown(timeOnlyOf));
 
 const give = (key, value) =>
   defineProperty(globalThis, key, { value, writable: false, configurable: false, enumerable: false });
-delete globalThis.Date;
 const given = {
   agent, graph, parallel, pipeline, retry, sleep, phase, log, budget, console, setTimeout, clearTimeout,
   GraphError, AgentError, BudgetError, Date: VirtualDate,

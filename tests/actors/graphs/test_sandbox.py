@@ -8,7 +8,7 @@ import pytest
 
 from actors.graphs.script import ScriptVmPort
 from actors.graphs.seam import Request, VmLimits, VmMissingError
-from tests.actors.graphs.driver import LOW, PORT, STATE, drive, error_of, value_of
+from tests.actors.graphs.driver import FAILED, LOW, PORT, STATE, drive, error_of, value_of
 
 # time and chance
 
@@ -173,13 +173,19 @@ def test_nothing_can_be_imported() -> None:
     ],
 )
 def test_tricks_with_prototypes_forge_nothing(trick: str) -> None:
-    finished, driven = drive(f"try {{ {trick} }} catch {{}}\nreturn [await agent('a')]")
+    source = f"""
+    try {{ {trick} }} catch {{}}
+    try {{ await agent('f') }} catch (error) {{ log(error.code) }}
+    return [await agent('a')]"""
+    finished, driven = drive(source, answer=lambda r: FAILED if r.prompt == "f" else r.prompt)
     if "agent('z')" in trick:
         assert finished.error is not None
         assert finished.error.code == "unawaited_agents"
     else:
         assert finished.value == ["a"]
-        assert driven.requests == [Request(id=1, op="agent", prompt="a")]
+        prompts = [Request(id=1, op="agent", prompt="f"), Request(id=2, op="agent", prompt="a")]
+        assert driven.requests == prompts
+        assert [notice.text for notice in driven.notices] == ["agent_failed"]
 
 
 def test_the_preludes_own_functions_are_out_of_reach() -> None:

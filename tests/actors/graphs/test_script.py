@@ -7,6 +7,7 @@ import pytest
 from actors.graphs.seam import (
     AgentOptions,
     Failure,
+    Finished,
     Notice,
     Request,
     Settlement,
@@ -205,6 +206,7 @@ def test_retry_waits_longer_each_time_and_tells_of_it() -> None:
     ("failure", "options"),
     [
         (CEILING, "{}"),
+        (Failure(kind="budget", message="m", code="own", info={"retryable": True}), "{}"),
         (Failure(kind="agent", message="gone", code="cancelled"), "{}"),
         (Failure(kind="agent", message="many", code="agent_limit"), "{}"),
         (Failure(kind="agent", message="no", code="agent_failed", info={"retryable": False}), "{}"),
@@ -265,6 +267,10 @@ def test_a_long_log_line_is_cut_and_a_huge_value_is_named() -> None:
     _, driven = drive("log('x'.repeat(1e5)); log('y'.repeat(4000)); log(Array(1e5).fill(1), {})")
     assert [len(notice.text) for notice in driven.notices[:2]] == [4001, 4000]
     assert driven.notices[2].text == "a value of more than 64000 characters {}"
+
+
+def test_what_is_logged_takes_no_room_from_the_result() -> None:
+    assert len(value_of("log({a: 1}); return 'x'.repeat(100000)")) == 100_000
 
 
 def test_the_budget_follows_the_host() -> None:
@@ -396,6 +402,34 @@ def test_no_false_alarm_about_forgotten_agents(source: str) -> None:
 def test_a_script_that_waits_for_nothing_has_failed() -> None:
     assert error_of("await new Promise(() => {})").code == "graph_stalled"
     assert error_of("await agent('a'); await new Promise(() => {})").code == "graph_stalled"
+
+
+def test_the_loser_of_a_race_is_no_forgotten_agent() -> None:
+    vm = PORT.open(LOW)
+    turn = vm.start("return Promise.race([agent('a'), sleep(5)])", None, SEED, STATE)
+    assert [each.op for each in turn.requests] == ["agent", "sleep"]
+    turn = vm.settle([Settlement(id=2, ok=True)], STATE)
+    assert turn.finished == Finished()
+    assert turn.pending == 1
+
+
+def test_a_script_that_has_ended_asks_for_nothing() -> None:
+    finished, driven = drive("return Promise.race([agent('a'), 1])")
+    assert finished.value == 1
+    assert driven.requests == []
+
+
+def test_what_ends_a_script_first_is_its_end() -> None:
+    error = error_of("setTimeout(() => { throw new Error('t') }, 5); await sleep(5); return 1")
+    assert error.message == "t"
+
+
+def test_an_agents_promise_leads_to_ordinary_ones() -> None:
+    assert value_of("const p = agent('a').then(x => x); await p; return p.constructor === Promise")
+    error = error_of(
+        "const p = agent('a'); try { Object.getPrototypeOf(p).then = 1 } finally { await p }"
+    )
+    assert error.name == "TypeError"
 
 
 def test_what_a_race_left_behind_is_pending_at_the_end() -> None:
