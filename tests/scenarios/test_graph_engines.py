@@ -269,6 +269,14 @@ def test_the_trio_host_has_the_same_outcome(folder: Path) -> None:
     assert found[0] == found[1]
 
 
+def test_it_runs_over_sockets_in_processes_and_threads(folder: Path) -> None:
+    """On a real clock the engine's turns are taken in a worker thread, its scripts in a child."""
+    (folder / "x.toml").write_text(f'schema = 1\nname = "x"\n{TEXT}')
+    results = run(folder / "x.toml", driver="trio", transport="tcp", speed=300)
+    samples = results.scenarios[0].cells[0].samples
+    assert (samples["agents"].values.tolist(), samples["ended"].values.tolist()) == ([4], [1])
+
+
 def test_what_goes_wrong_in_a_built_in_engine_is_no_users_fault(folder: Path) -> None:
     plan = load(folder, TEXT)
     cell = CellRun(plan.scenarios[0], 1, "", plan.folder)
@@ -313,11 +321,11 @@ def test_whatever_happens_every_run_ends_and_every_check_holds(folder: Path, wha
         text = text.replace("[agent]\n", '[agent]\ncancel = "uniform(1s, 60s)"\n')
     text += '[metrics.seen]\ncount = "run.terminal"\n'
     (folder / "x.toml").write_text(
-        f'schema = 1\nname = "x"\n[run]\nreplications = 8\ncheck = "all"\n{text}{faults}'
+        f'schema = 1\nname = "x"\n[run]\nreplications = 4\ncheck = "all"\n{text}{faults}'
     )
     trace: list[Any] = []
     plan = load(folder, text + faults)
-    for replication in range(8):
+    for replication in range(4):
         cell = CellRun(plan.scenarios[0], 1, "", plan.folder)
         recorder = Trace()
         cell.simulator.run(replication, recorder)
@@ -326,4 +334,4 @@ def test_whatever_happens_every_run_ends_and_every_check_holds(folder: Path, wha
     assert statuses - {"completed"} <= {one["status"] for one in trace}
     results = run(folder / "x.toml")
     assert results.scenarios[0].found == []
-    assert results.scenarios[0].cells[0].samples["seen"].values.tolist() == [1] * 24
+    assert results.scenarios[0].cells[0].samples["seen"].values.tolist() == [1] * 12
