@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from actors.actor import Commit
 from actors.errors import SimulationError
 from actors.graph_engine import GraphEngine
 from actors.graphs.scripted import ScriptedModel
 from actors.graphs.synthetic import SyntheticModel
 from actors.world import TrioWorld
-from scenarios import graph_engines
+from scenarios import contract, graph_engines
 from scenarios.build import CellRun, places_of
 from scenarios.graph_engines import model_of
 from scenarios.run import run
@@ -225,6 +226,22 @@ def test_an_engine_of_ones_own_may_build_on_it(folder: Path) -> None:
     assert plan.foreign == ("mine.py:Mine",)
     assert [one["agents"] for one in trace.events("fleet.finished")] == [1]
     check_determinism(cell, 0)
+
+
+@pytest.mark.parametrize("keys", [{}, {"failure": 0.3, "token_ceiling": 300, "max_concurrency": 1}])
+def test_it_bears_a_crash_at_any_turn_and_lost_messages(folder: Path, keys: dict[str, Any]) -> None:
+    """The worlds in which `check_actor` tries an engine: each run ends, and starts once."""
+    (folder / "mine.py").write_text(
+        "from pullcord import GraphEngine\nclass Mine(GraphEngine):\n    pass\n"
+    )
+    config = {"graph": "graphs/main.js", "tokens": 100, **keys}
+    scenario = contract._scenario("mine.py:Mine", "engine", config, folder, {})
+    for verdict in (Commit.CRASHED, Commit.FAILED):
+        contract._check_turns(scenario, folder, "engine", verdict)
+    more = {"fault": contract._faults("engine")}
+    lossy = contract._scenario("mine.py:Mine", "engine", config, folder, more)
+    for replication in range(5):
+        contract._World(lossy, folder, "engine").run(replication, "with lost messages")
 
 
 # Whole runs
