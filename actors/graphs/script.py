@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from actors.graphs.isolate import Isolate, OverLimitError
+from actors.graphs.isolate import ARCHIVED, Isolate, OverLimitError
 from actors.graphs.meta import MetaError
 from actors.graphs.seam import (
     Seed,
@@ -34,6 +34,13 @@ def read_prelude() -> str:
     return resources.files(PACKAGE).joinpath("prelude.js").read_text(encoding="utf-8")
 
 
+def not_loading(why: str) -> VmMissingError:
+    """The error for an engine that is installed and of no use."""
+    return VmMissingError(
+        why if why == ARCHIVED else f"{MISSING}. The one here doesn't load: {why}"
+    )
+
+
 class ScriptVm:
     """A VM of the seam, in this process."""
 
@@ -43,7 +50,7 @@ class ScriptVm:
         except ModuleNotFoundError:
             raise VmMissingError(MISSING) from None
         except ImportError as error:
-            raise VmMissingError(str(error)) from None
+            raise not_loading(str(error)) from None
         isolate.limit(
             cpu_s=limits.cpu_us / 1e6,
             memory_bytes=limits.memory_bytes,
