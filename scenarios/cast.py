@@ -86,7 +86,7 @@ def actor_class(kind: Kind, use: str | None, folder: Path) -> type[Any]:
 def make_actor(cast: Cast, place: Place, folder: Path) -> Actor:
     """Return the actor that plays a part; ForeignActorError if it can't be made."""
     try:
-        place = furnished(cast.config, place, folder)
+        place = furnished(cast, place, folder)
         if cast.kind == "model":
             return make_model(cast.config, place)
         kind = actor_class(cast.kind, cast.use, folder)

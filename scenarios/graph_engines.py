@@ -1,9 +1,12 @@
 """Graphs in a scenario: which files they need, who answers their agents, where scripts run.
 
 `[engine] use = "graph"` lets a cell's engines run JavaScript: `graph` names the file, looked for
-from the scenario's own folder, and the other .js files beside it are what it may call. Each such
-engine has a model, an actor of its own that links, faults and logs know by name: `model` for
-`engine`. It has no table: its keys stand in the engine's, since they describe that engine's agents.
+from the scenario's own folder, and the other .js files beside it are what it may call; or a folder,
+in which each session's Graph is called as its slug.
+
+Each such engine has a model, an actor of its own that links, faults and logs know by name: `model`
+for `engine`. It has no table: its keys stand in the engine's, since they describe that engine's
+agents.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 import msgspec
 
 from actors.actor import Actor, Place
-from actors.graph_engine import GraphEngine
+from actors.graph_engine import SUFFIX, GraphEngine
 from actors.graphs.meta import MetaError, read_script
 from actors.graphs.model import ModelConfig
 from actors.graphs.scripted import AnswersError, ScriptedModel
@@ -69,11 +72,13 @@ def files_of(config: Any, folder: Path) -> Mapping[str, Path]:
     """
     if not isinstance(config, GraphEngine.Config):
         return {}
-    path = _existing("graph", config.graph, folder, ".js")
-    found = {one.name: one for one in sorted(path.parent.glob("*.js"))}
+    home = folder / config.graph
+    if not home.is_dir():
+        home = _existing("graph", config.graph, folder, SUFFIX).parent
+    found = {one.name: one for one in sorted(home.glob(f"*{SUFFIX}"))}
     if len(found) > LIBRARY_LIMIT:
         cure = "give the Graph a folder of its own"
-        raise GraphFileError("graph", f"{path.parent} has {len(found)} Graphs", cure)
+        raise GraphFileError("graph", f"{home} has {len(found)} Graphs", cure)
     if config.answers is not None:
         found[config.answers] = _existing("answers", config.answers, folder, "")
     return found
@@ -93,19 +98,34 @@ def _existing(key: str, file: str, folder: Path, suffix: str) -> Path:
     raise GraphFileError(key, f"there is no file {quote(file)}", cure)
 
 
-def furnished(config: Any, place: Place, folder: Path) -> Place:
-    """Return an actor's place with the texts of its files; GraphFileError if one can't be read."""
+def furnished(cast: Cast, place: Place, folder: Path) -> Place:
+    """Return an actor's place with the texts of its files; GraphFileError if one can't be used."""
+    config = cast.config
     files = {
-        name: _text("graph" if name.endswith(".js") else "answers", path)
+        name: _text("graph" if name.endswith(SUFFIX) else "answers", path)
         for name, path in files_of(config, folder).items()
     }
-    if isinstance(config, GraphEngine.Config):
-        name = Path(config.graph).name
-        try:
-            read_script(files[name])
-        except MetaError as error:
-            raise GraphFileError("graph", f"{name}, {error}") from None
+    if isinstance(config, GraphEngine.Config) and cast.kind == "engine":
+        for name in _roots(config.graph, place, files):
+            try:
+                read_script(files[name])
+            except MetaError as error:
+                raise GraphFileError("graph", f"{name}, {error}") from None
     return msgspec.structs.replace(place, files=files) if files else place
+
+
+def _roots(graph: str, place: Place, files: Mapping[str, str]) -> list[str]:
+    """Return the files that runs begin with: the one that is named, or one for each session."""
+    if graph.endswith(SUFFIX):
+        return [Path(graph).name]
+    names = [f"{session.slug}{SUFFIX}" for session in place.sessions]
+    for session, name in zip(place.sessions, names, strict=True):
+        if name not in files:
+            near = suggest(name, list(files))
+            cure = f"did you mean {quote(near)}?" if near else f"it is looked for in {graph}"
+            sentence = f"session {quote(session.name)} has no Graph: there is no {name}"
+            raise GraphFileError("graph", sentence, cure)
+    return names
 
 
 def _text(key: str, path: Path) -> str:

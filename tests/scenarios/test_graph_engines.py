@@ -13,6 +13,7 @@ from actors.errors import SimulationError
 from actors.graph_engine import GraphEngine
 from actors.graphs.scripted import ScriptedModel
 from actors.graphs.synthetic import SyntheticModel
+from actors.messages import FleetFinished
 from actors.world import TrioWorld
 from scenarios import contract, graph_engines
 from scenarios.build import CellRun, places_of
@@ -85,6 +86,56 @@ def test_each_engine_has_a_model_that_the_file_knows_by_name(folder: Path) -> No
 )
 def test_a_model_is_called_by_its_engine(engine: str, model: str) -> None:
     assert model_of(engine) == model
+
+
+def test_in_a_folder_each_session_has_its_own_graph(folder: Path) -> None:
+    text = TEXT.replace("graphs/main.js", "graphs").replace('name = "demo"', 'name = "Part"')
+    text = text.replace("[agent]\n", '[agent]\narguments = { word = "hello" }\n')
+    assert rows(folder, text)["agents"] == [1]
+    text += '[[session]]\nname = "Main"\n'
+    assert rows(folder, text.replace("[agent]\n", "[agent]\nruns = 2\n"))["agents"] == [1, 4]
+    assert told(folder, text + '[[session]]\nname = "Mian"\n') == [
+        '3 "graphs": session "Mian" has no Graph: there is no mian.js / did you mean "main.js"?'
+    ]
+
+
+def test_one_desktop_may_run_graphs_and_another_not(folder: Path) -> None:
+    text = """
+[[relay]]
+name = "old"
+[[relay]]
+name = "new"
+[[engine]]
+name = "plain"
+[[engine]]
+name = "modern"
+use = "graph"
+graph = "graphs"
+[agent]
+runs = 2
+[[session]]
+name = "anything"
+relay = "old"
+[[session]]
+name = "part"
+relay = "new"
+[metrics.agents]
+count = "agent.finished"
+"""
+    assert [one.name for one in load(folder, text).scenarios[0].cast][-1] == "modern-model"
+    (folder / "graphs" / "part.js").write_text("return await agent('x')")
+    assert sorted(rows(folder, text)["agents"]) == [0, 1]
+
+
+def test_a_session_that_was_renamed_has_no_graph(folder: Path) -> None:
+    text = TEXT.replace("graphs/main.js", "graphs").replace('name = "demo"', 'name = "part"')
+    cell = CellRun(load(folder, text).scenarios[0], 1, "", folder)
+    cell.simulator.contexts["engine"].actor.library.pop("part")  # type: ignore[attr-defined]  # it is a GraphEngine
+    trace = Trace()
+    cell.simulator.run(0, trace)
+    (end,) = trace.bodies(FleetFinished)
+    assert end.completion.status == "failed"
+    assert end.completion.error == "there is no Graph 'part': there is main"
 
 
 def test_a_scenario_without_graphs_has_no_model(tmp_path: Path) -> None:
