@@ -24,6 +24,7 @@ LENGTH_BYTES = 4
 ALARM_MARGIN_S = 1.0
 # Standard input, output and error, and a few while Python starts; a script opens none.
 FILES_LIMIT = 16
+STACK_BYTES = 8 << 20  # of the thread in which scripts run: twice what they may use
 
 
 def pack(body: bytes) -> bytes:
@@ -72,6 +73,10 @@ def limit_process(memory_bytes: int) -> None:
             resource.setrlimit(which, (limit, limit))
         except (OSError, ValueError):
             continue  # a stricter one holds already, or this system has none: the others still hold
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if 0 <= soft < STACK_BYTES:  # a shell's limit would end a script that may recurse deeper
+        with_room = STACK_BYTES if hard < 0 else min(STACK_BYTES, hard)
+        resource.setrlimit(resource.RLIMIT_STACK, (with_room, hard))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # How often the time is looked at closely: the thread's clock costs as much as a short reaction.
 CHECK_S = 0.005
 # How a turn ends whose script met the memory limit. Inside a text the quotes would be escaped.
-OUT_OF_MEMORY = '"finished":{"error":{"name":"InternalError","message":"out of memory"'
+OUT_OF_MEMORY = '"finished":{"error":{"name":"InternalError","message":"out of memory'
 STALLED = '"code":"graph_stalled"'
 TOO_LARGE = "what the script asks for, says and returns in one turn is too large"
 ARCHIVED = (
@@ -88,11 +88,12 @@ class Isolate:
             raise self.over(str(failure), clock() >= end_s) from None
         except MemoryError:
             raise self.out_of_memory() from None
-        if OUT_OF_MEMORY in taken or (
-            # Without memory for an error, an async function ends without a word.
-            STALLED in taken and self.context.memory()["malloc_size"] * 2 > self.memory_bytes
-        ):
-            raise self.out_of_memory()
+        if OUT_OF_MEMORY in taken:
+            # With no room for an error the engine throws null, which a script may do as well.
+            null = OUT_OF_MEMORY + ", or null" in taken
+            raise self.out_of_memory(", or it threw null" if null else "")
+        if STALLED in taken and self.context.memory()["malloc_size"] * 2 > self.memory_bytes:
+            raise self.out_of_memory()  # an async function without room ends without a word
         turn = taken.encode()
         if not turn or len(turn) > self.output_bytes:
             raise OverLimitError("output", TOO_LARGE)
@@ -133,8 +134,9 @@ class Isolate:
             "cpu", f"the script computed for {self.cpu_s:g} s without waiting for the host"
         )
 
-    def out_of_memory(self) -> OverLimitError:
+    def out_of_memory(self, or_else: str = "") -> OverLimitError:
         """The error of a script that needs too much memory."""
         return OverLimitError(
-            "memory", f"the script needs more than {self.memory_bytes / 2**20:g} MiB of memory"
+            "memory",
+            f"the script needs more than {self.memory_bytes / 2**20:g} MiB of memory{or_else}",
         )

@@ -332,6 +332,25 @@ def test_no_child_outlives_its_host_however_that_ends(end: str) -> None:
     assert all(wait_until_gone(worker, 2) for worker in workers)
 
 
+def test_a_shells_limit_of_the_stack_ends_no_script() -> None:
+    program = textwrap.dedent(
+        """
+        import resource
+        _, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, hard))
+        from actors.edges.vm_process import ProcessVmPort
+        from actors.graphs.seam import VmLimits, VmState
+        source = "let n = 0; const f = () => { n++; f() }; try { f() } catch { return n }"
+        with ProcessVmPort() as port:
+            vm = port.open(VmLimits())
+            turn = vm.start(source, None, (1, 2, 3, 4), VmState(0.0, 0, None, 0))
+        print(turn.finished.value)
+        """
+    )
+    done = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True)
+    assert int(done) > 2_000
+
+
 def test_a_fork_gets_processes_of_its_own() -> None:
     program = textwrap.dedent(
         """

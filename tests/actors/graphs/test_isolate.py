@@ -44,6 +44,7 @@ def run(source: str, **limits: float) -> dict[str, object]:
         # Report 12: many small pieces. Not even an error has room then.
         ("const all = []; for (;;) all.push({})", "memory", "more than 16 MiB"),
         ("const all = {}; for (let i = 0;; i++) all['k' + i] = i", "memory", "more than 16 MiB"),
+        ("throw null", "memory", "MiB of memory, or it threw null"),
         ("for (;;) log('x'.repeat(3000))", "output", "too large"),
         ("return 'x'.repeat(1100000)", "output", "too large"),
         ("return '\\u20ac'.repeat(400000)", "output", "too large"),  # 3 bytes each

@@ -328,6 +328,7 @@ def test_args_and_results_are_json_both_ways() -> None:
     }
     assert value_of("") is None
     assert value_of(r"return '\ud800'") == "\ufffd"  # half a character is none
+    assert value_of("return args.length + '\ud800'.length", args="a\ud800") == 3
 
 
 @pytest.mark.parametrize(
