@@ -56,7 +56,7 @@ def model_roles(roles: Iterable[Role]) -> list[Role]:
     """Return the models of the engines that run Graphs, each at its engine's place in the file."""
     return [
         Role(
-            Cast(kind="model", name=model_of(cast.name), use=None, config=cast.config),
+            Cast(kind="model", name=model_of(cast.name), use=None, config=_model_part(cast.config)),
             path,
             frozenset(),
         )
@@ -65,13 +65,19 @@ def model_roles(roles: Iterable[Role]) -> list[Role]:
     ]
 
 
-def files_of(config: Any, folder: Path) -> Mapping[str, Path]:
-    """Return the files that an engine's config names, by the names that its place has for them.
+def _model_part(config: ModelConfig) -> ModelConfig:
+    """Return what an engine's config says of its model."""
+    return ModelConfig(**{name: getattr(config, name) for name in ModelConfig.__struct_fields__})
 
-    Empty for an engine without Graphs. GraphFileError if one is missing.
+
+def files_of(config: Any, folder: Path) -> Mapping[str, Path]:
+    """Return the files that an actor's config names, by the names that its place has for them.
+
+    GraphFileError if one is missing.
     """
     if not isinstance(config, GraphEngine.Config):
-        return {}
+        answers = config.answers if isinstance(config, ModelConfig) else None
+        return {} if answers is None else {answers: _existing("answers", answers, folder, "")}
     home = folder / config.graph
     if not home.is_dir():
         home = _existing("graph", config.graph, folder, SUFFIX).parent
@@ -79,8 +85,6 @@ def files_of(config: Any, folder: Path) -> Mapping[str, Path]:
     if len(found) > LIBRARY_LIMIT:
         cure = "give the Graph a folder of its own"
         raise GraphFileError("graph", f"{home} has {len(found)} Graphs", cure)
-    if config.answers is not None:
-        found[config.answers] = _existing("answers", config.answers, folder, "")
     return found
 
 
@@ -105,7 +109,7 @@ def furnished(cast: Cast, place: Place, folder: Path) -> Place:
         name: _text("graph" if name.endswith(SUFFIX) else "answers", path)
         for name, path in files_of(config, folder).items()
     }
-    if isinstance(config, GraphEngine.Config) and cast.kind == "engine":
+    if isinstance(config, GraphEngine.Config):
         for name in _roots(config.graph, place, files):
             try:
                 read_script(files[name])
