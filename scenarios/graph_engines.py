@@ -26,6 +26,7 @@ from actors.graphs.model import ModelConfig
 from actors.graphs.scripted import AnswersError, ScriptedModel
 from actors.graphs.seam import VmPort
 from actors.graphs.synthetic import SyntheticModel
+from scenarios.graph_syntax import ENGINE_MODULE, syntax_problem
 from scenarios.problems import quote, suggest
 from scenarios.references import Role
 from scenarios.spec import Cast
@@ -33,7 +34,6 @@ from scenarios.spec import Cast
 FILE_LIMIT_BYTES = 1 << 20  # of a Graph; a longer one was never written by hand
 ANSWERS_LIMIT_BYTES = 1 << 28  # of recorded answers, which are held in memory
 LIBRARY_LIMIT = 200  # Graphs in one folder
-ENGINE_MODULE = "quickjs"  # what the extra [graphs] installs
 
 
 class GraphFileError(Exception):
@@ -112,9 +112,11 @@ def furnished(cast: Cast, place: Place, folder: Path) -> Place:
     if isinstance(config, GraphEngine.Config):
         for name in _roots(config.graph, place, files):
             try:
-                read_script(files[name])
+                problem = syntax_problem(read_script(files[name]).source)
             except MetaError as error:
                 raise GraphFileError("graph", f"{name}, {error}") from None
+            if problem is not None:
+                raise GraphFileError("graph", f"{name}, {problem}")
     return msgspec.structs.replace(place, files=files) if files else place
 
 

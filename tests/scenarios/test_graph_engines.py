@@ -192,6 +192,15 @@ def test_a_meta_that_can_not_be_read_is_told_with_its_place(folder: Path) -> Non
     assert problem.startswith('3 "graphs/main.js": main.js, line 2, column ')
 
 
+def test_a_graph_that_can_not_be_compiled_is_told_with_its_place(folder: Path) -> None:
+    (folder / "graphs" / "main.js").write_text("const a = 1;\n  const a = 2;\n")
+    (problem,) = told(folder, TEXT)
+    assert problem == (
+        '3 "graphs/main.js": main.js, line 2, column 11: '
+        "SyntaxError: invalid redefinition of lexical identifier"
+    )
+
+
 def test_a_graph_that_is_too_large_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
