@@ -22,7 +22,7 @@ import msgspec
 from actors.actor import Actor, Place
 from actors.graph_engine import SUFFIX, GraphEngine
 from actors.graphs.meta import MetaError, read_script
-from actors.graphs.model import ModelConfig
+from actors.graphs.model import BUILT_IN_MODELS, ModelConfig
 from actors.graphs.scripted import AnswersError, ScriptedModel
 from actors.graphs.seam import VmPort
 from actors.graphs.synthetic import SyntheticModel
@@ -56,7 +56,12 @@ def model_roles(roles: Iterable[Role]) -> list[Role]:
     """Return the models of the engines that run Graphs, each at its engine's place in the file."""
     return [
         Role(
-            Cast(kind="model", name=model_of(cast.name), use=None, config=_model_part(cast.config)),
+            Cast(
+                kind="model",
+                name=model_of(cast.name),
+                use=None if cast.config.model in BUILT_IN_MODELS else cast.config.model,
+                config=_model_part(cast.config),
+            ),
             path,
             frozenset(),
         )
@@ -147,7 +152,7 @@ def _text(key: str, path: Path) -> str:
 
 
 def make_model(config: ModelConfig, place: Place) -> Actor:
-    """Return the model of an engine; GraphFileError if its recorded answers have a mistake."""
+    """Return a built-in model; GraphFileError if its recorded answers have a mistake."""
     if config.model == "synthetic":
         return SyntheticModel(config, place)
     try:

@@ -266,7 +266,53 @@ def test_a_mistake_in_recorded_answers_has_its_line(folder: Path) -> None:
     ]
 
 
-# An engine of one's own
+# A model and an engine of one's own
+
+MODEL = """
+from pullcord import AgentAnswer, Model, Planned
+class Mine(Model):
+    def plan(self, context, ask):
+        tokens = int(100 * context.random("tokens").random())
+        answer = AgentAnswer(run=ask.run, agent=ask.agent, outcome="ok", tokens=tokens)
+        return Planned(answer, 1000)
+"""
+MINE = TEXT.replace('use = "graph"', 'use = "graph"\nmodel = "mine.py:Mine"')
+
+
+def test_a_model_of_ones_own_answers(folder: Path) -> None:
+    (folder / "mine.py").write_text(MODEL)
+    plan = load(folder, MINE)
+    digest = plan.digest
+    assert plan.foreign == ("mine.py:Mine",)
+    found = rows(folder, MINE)
+    assert found["ended"] == [1]
+    assert 0 < found["tokens"][0] < 400
+    check_determinism(CellRun(plan.scenarios[0], 1, "", plan.folder), 0)
+    (folder / "mine.py").write_text(MODEL + "\n")
+    assert load(folder, MINE).digest != digest
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("", "mine.py has no class Mine"),
+        ("class Mine: pass", "Mine has no method on_start"),
+        ("from pullcord import Model\nclass Mine(Model): pass", "Mine is abstract: it lacks plan"),
+        ("from pullcord import Relay as Mine", "Mine plays relay, not model"),
+        ("1 / 0", "mine.py can't be imported: ZeroDivisionError: division by zero (line 1)"),
+    ],
+)
+def test_a_model_that_can_not_be_used_is_told_at_its_key(
+    folder: Path, source: str, problem: str
+) -> None:
+    (folder / "mine.py").write_text(source)
+    (found,) = told(folder, MINE)
+    assert found.startswith(f'3 "mine.py:Mine": {problem}')
+
+
+def test_another_word_is_no_model(folder: Path) -> None:
+    (found,) = told(folder, TEXT.replace('use = "graph"', 'use = "graph"\nmodel = "syntetic"'))
+    assert 'model must be "synthetic", "scripted", or "my_model.py:MyModel"' in found
 
 
 def test_an_engine_of_ones_own_may_build_on_it(folder: Path) -> None:
