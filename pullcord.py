@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from actors.agent import Agent
     from actors.chance import Counts, Durations, Numbers, Sizes, Stream
     from actors.engine import Engine
+    from actors.graph_engine import GraphEngine
+    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
+    from actors.graphs.model import Model, ModelConfig, Planned
     from actors.owner import Owner
     from actors.polls import PollPlan, parse_polls
     from actors.relay import Relay
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Actor",
     "Agent",
+    "AgentAnswer",
+    "AgentAsk",
+    "AgentCancel",
     "Context",
     "ContractError",
     "Counts",
@@ -56,11 +62,15 @@ __all__ = [
     "Durations",
     "Engine",
     "Envelope",
+    "GraphEngine",
     "Handler",
     "History",
+    "Model",
+    "ModelConfig",
     "Numbers",
     "Owner",
     "Place",
+    "Planned",
     "PollPlan",
     "Relay",
     "Results",
@@ -107,6 +117,9 @@ _HOMES = {
     ("actors", "agent"): ("Agent",),
     ("actors", "chance"): ("Counts", "Durations", "Numbers", "Sizes", "Stream"),
     ("actors", "engine"): ("Engine",),
+    ("actors", "graph_engine"): ("GraphEngine",),
+    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel"),
+    ("actors", "graphs", "model"): ("Model", "ModelConfig", "Planned"),
     ("actors", "owner"): ("Owner",),
     ("actors", "polls"): ("PollPlan", "parse_polls"),
     ("actors", "relay"): ("Relay",),

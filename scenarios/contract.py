@@ -16,9 +16,9 @@ from actors.errors import ActorFailedError, SimulationError
 from actors.simulator import ActorContext
 from actors.stores.memory import Undo
 from scenarios.build import CellRun
-from scenarios.cast import actor_class, foreign_path
+from scenarios.cast import actor_class, config_class, foreign_path
 from scenarios.cell import CellLoader
-from scenarios.decode import Decoder
+from scenarios.decode import Decoder, fields_of
 from scenarios.promises.check import broken_promises
 from scenarios.source import Source
 from scenarios.spec import Kind, Scenario
@@ -86,7 +86,7 @@ def _faults(kind: str) -> list[dict[str, Any]]:
 
 
 def _scenario(
-    use: str, kind: str, config: dict[str, Any], folder: Path, more: dict[str, Any]
+    use: str, kind: Kind, config: dict[str, Any], folder: Path, more: dict[str, Any]
 ) -> Scenario:
     """Return the world: three runs, half a minute from one to the next."""
     data: dict[str, Any] = {
@@ -99,7 +99,9 @@ def _scenario(
         **({"step": list(_STEPS)} if kind == "owner" else {}),
         **more,
     }
-    data[kind] = {**data.get(kind, {}), **config, "use": use}
+    known = fields_of(config_class(actor_class(kind, use, folder)))
+    given = {key: value for key, value in data.get(kind, {}).items() if key in known}
+    data[kind] = {**given, **config, "use": use}
     decoder = Decoder(Source(str(foreign_path(use, folder)[0]), "", data))
     scenario = CellLoader(decoder, data, folder).load()
     decoder.finish()

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from actors.graphs.messages import GRAPH_MESSAGES
 from actors.world import TrioWorld
 from scenarios.build import CellRun
 from scenarios.explore import with_plan
 from scenarios.spec import FAULTS
-from scenarios.swarm import BREAKING, HEAL_S, plan_of
+from scenarios.swarm import BREAKING, HEAL_S, MESSAGES_OF_RUNS, plan_of
 from tests.actors.harness import Trace
 from tests.scenarios.loading import load
 from transports.faults.byte_fault import ByteFault
@@ -82,3 +83,9 @@ def test_connections_break_alike_on_both_hosts_in_memory(number: int, tmp_path: 
         return cell.simulator.now_us, [fault.fired for fault in cell.faults], drops
 
     assert outcome(None) == outcome(TrioWorld)
+
+
+def test_plans_speak_of_no_graphs_agents() -> None:
+    spoken = {table["message"] for plan in PLANS for table in plan if "message" in table}
+    assert spoken <= set(MESSAGES_OF_RUNS)
+    assert not {kind.__name__ for kind in GRAPH_MESSAGES} & set(MESSAGES_OF_RUNS)
