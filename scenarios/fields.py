@@ -113,8 +113,14 @@ def type_words(kind: Any, limits: tuple[msgspec.Meta, ...] = ()) -> str:
     if origin is Literal:
         return listed(f'"{choice}"' for choice in get_args(inner))
     if origin is tuple:
-        return f"list of {type_words(get_args(inner)[0])}s"
+        return f"list of {_plural(type_words(get_args(inner)[0]))}"
     return _WORDS[origin] + _range_words(limits)
+
+
+def _plural(words: str) -> str:
+    """Return several of what a key takes: "whole numbers, 0 or more", "lists of texts"."""
+    head, more, rest = words.partition(" of " if words.startswith("list of ") else ",")
+    return f"{head}s{more}{rest}"
 
 
 def _range_words(limits: tuple[msgspec.Meta, ...]) -> str:

@@ -51,6 +51,10 @@ def test_a_key_has_name_default_limits_and_meaning() -> None:
         (PollPlan, "poll plan"),
         (Literal["a", "b", "c"], '"a", "b" or "c"'),
         (tuple[str, ...], "list of texts"),
+        (
+            tuple[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], ...],
+            "list of lists of whole numbers, 0 or more",
+        ),
         (str | tuple[str, ...], "text or list of texts"),
         (Annotated[int, msgspec.Meta(ge=1, le=5)], "whole number, 1 to 5"),
         (Annotated[int, msgspec.Meta(ge=1)] | None, "whole number, 1 or more"),
