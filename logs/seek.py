@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from logs.read import LogError, RawSection, sections_of
+from logs.read import MEND, LogError, RawSection, sections_of
 from logs.record import KINDS
 
 HEADER = b'{"kind":"header"'
@@ -116,10 +116,10 @@ def decoded(line: bytes, place: str) -> Any:
         try:
             kind = msgspec.json.decode(line)["kind"]
         except (msgspec.DecodeError, KeyError, TypeError):
-            raise LogError(place, f"this line is no record: {error}") from None
+            raise LogError(place, f"this line is no record: {error}", MEND) from None
         if kind not in KINDS:
             return None
-        raise LogError(place, f"this {kind} record can't be read: {error}") from None
+        raise LogError(place, f"this {kind} record can't be read: {error}", MEND) from None
 
 
 def follow(path: Path, wait: Callable[[float], None]) -> Iterator[bytes]:
