@@ -184,6 +184,18 @@ def read_journal(file: Path) -> tuple[Head, list[Entry], int]:
     return head, entries, len(whole)
 
 
+def unwritable(path: Path, error: OSError) -> FolderError:
+    """Return what to say when a file or folder that a flag names can't be written."""
+    if path.is_dir() and not isinstance(error, PermissionError):
+        why = "it is a folder"
+    elif isinstance(error, FileExistsError | NotADirectoryError):
+        why = "a file is in its way"
+    else:
+        why = error.strerror or str(error)
+    cure = "free some space" if error.errno in FULL else "choose another place"
+    return FolderError(f"{path} can't be written: {why}", cure)
+
+
 def resuming(path: Path) -> str:
     """Return the command that goes on with a run."""
     return shlex.join(["pullcord", "run", "--resume", str(path)])
