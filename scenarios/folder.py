@@ -20,6 +20,7 @@ if sys.platform != "win32":
     import fcntl
 
 FORMAT = 1
+SUMMARY = "results.json"  # is written last, so a folder without it is of a run that was cut short
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
