@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 HELP = """Test a queue-ticket-poll job system before you ship it.
 
-Simulate it in seconds, break it, replay the failure. Begin with: pullcord run @published
+Simulate it in seconds, break it, replay the failure.
+Begin with: pullcord run @published
 
-Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 4 diverged, 130 interrupted."""
+Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 4 diverged,
+130 interrupted, 143 terminated."""
 
 # In the order of the help; each is imported only when it is called.
 COMMANDS = {
@@ -87,6 +89,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    from scenarios.signals import TERMINATED, term_as_interrupt
+
+    with term_as_interrupt() as was_terminated:
+        code = _guarded_call()
+    sys.exit(TERMINATED if was_terminated() else code)
+
+
+def _guarded_call() -> int:
+    """Call the command and return its exit code; whatever it raises is told."""
     try:
         code = _call()
         sys.stdout.flush()
@@ -99,7 +110,7 @@ def main() -> None:
         code = 0
     except Exception as error:  # noqa: BLE001  the last line of defence: nothing may pass it
         code = explain(error)
-    sys.exit(code)
+    return code
 
 
 def _mend_streams() -> None:
