@@ -2,9 +2,9 @@
 
 What failed for real is then a regression test of milliseconds. The scenario has the log's resolved
 data, its seed, its cell's chance and its replication's number. In the place of latencies and of the
-faults that acted on messages stands one `schedule` a way: when each message arrived, or that it
-never did. What struck actors stands there with the times at which it did. Faults of commits that
-the log can't count, and those of clocks, stay as they are: their chance is the same.
+faults that acted on messages or connections stands one `schedule` a way: when each message arrived,
+or that it never did. What struck actors stands there with the times at which it did. Faults of
+commits that the log can't count, and those of clocks, stay as they are: their chance is the same.
 
 A real clock is late, so a `timer_schedule` an actor lets its timers fire when they did. Then every
 input comes at its own time, and an order differs only where two came in the same microsecond, which
@@ -41,6 +41,7 @@ from scenarios.replay import job_of_header
 from scenarios.spec import FAULTS
 from scenarios.watchdog import PATIENCE_S
 from scenarios.work import CellJob, build, log_of
+from transports.faults.byte_fault import ByteFault
 from transports.faults.fault import LinkFault
 
 Table = dict[str, Any]
@@ -176,10 +177,10 @@ def _tables(data: Any) -> list[Table]:
 
 
 def _kept(header: HeaderRecord) -> Iterator[Table]:
-    """Yield the faults that act on neither messages nor lives."""
+    """Yield the faults that act on neither messages, connections nor lives."""
     for number, table in enumerate(_tables(header.resolved.get("fault", [])), 1):
         kind = FAULTS.get(table.get("kind", ""))
-        if kind is None or issubclass(kind, LinkFault) or table["kind"] in STRIKES:
+        if kind is None or issubclass(kind, LinkFault | ByteFault) or table["kind"] in STRIKES:
             continue
         # Its name names its chance, and without one that was its place among the others.
         yield {"name": f"{table['kind']}-{number}", **table}

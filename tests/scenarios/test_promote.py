@@ -18,6 +18,7 @@ from scenarios.promote import arrivals_of, compare, heard, promote
 from scenarios.results import Exit
 from scenarios.run import run
 from scenarios.runner import Options, job_of
+from scenarios.toxics import BYTE_FAULTS
 from scenarios.work import log_one
 from tests.scenarios.commandline import ROOT, command
 
@@ -43,6 +44,8 @@ def written(name: str, replication: int = 0, cell: int = 0, **options: Any) -> R
         ("chaos/crashing_commits", 0),
         ("chaos/set_back", 0),
         ("published/outbox", 1),
+        ("chaos/flaky_router", 0),
+        ("chaos/bad_middlebox", 0),
     ],
 )
 def test_what_came_over_sockets_comes_in_the_same_order(name: str, cell: int) -> None:
@@ -57,7 +60,7 @@ def test_what_came_over_sockets_comes_in_the_same_order(name: str, cell: int) ->
     assert run.get("chance", "") == section.header.cell
     kinds = {table["kind"] for table in made.data["fault"]}
     assert kinds >= {"schedule", "timer_schedule"}
-    assert kinds.isdisjoint({"drop", "delay", "partition"})
+    assert kinds.isdisjoint({"drop", "delay", "partition", *BYTE_FAULTS})
 
 
 @pytest.mark.soak
