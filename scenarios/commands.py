@@ -288,7 +288,7 @@ def replay(
 ) -> int:
     """Run what a log recorded again, and show where it first differs: exit 4 if it does."""
     from scenarios.log_commands import lines
-    from scenarios.log_sections import chosen, the_one
+    from scenarios.log_sections import chosen, clash, the_one
     from scenarios.replay import window_of
     from scenarios.replay_report import report, write_scenario
 
@@ -309,6 +309,9 @@ def replay(
             plain=plain,
         )
     if to_scenario is not None:
+        given = {"--actor": actor, "--from": from_, "--until": until}
+        given["--format json"] = format if format != "text" else None
+        clash("--to-scenario", "makes a scenario of the whole section", given)
         entry = the_one(log, cell, replication)
         return write_scenario(entry, folder, to_scenario, lines(color))
     window = window_of(actor, from_, until)

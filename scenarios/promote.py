@@ -2,9 +2,10 @@
 
 What failed for real is then a regression test of milliseconds. The scenario has the log's resolved
 data, its seed, its cell's chance and its replication's number. In the place of latencies and of the
-faults that acted on messages stands one `schedule` a way: when each message arrived, or that it
-never did. What struck actors stands there with the times at which it did, and which of their turns
-failed in a `commit_schedule`. Faults of clocks stay as they are: their chance is the same.
+faults that acted on messages or connections stands one `schedule` a way: when each message arrived,
+or that it never did. What struck actors stands there with the times at which it did, and which of
+their turns failed in a `commit_schedule`. Faults of clocks stay as they are: their chance is the
+same.
 
 A real clock is late, so a `timer_schedule` an actor lets its timers fire when they did. Then every
 input comes at its own time, and an order differs only where two came in the same microsecond, which

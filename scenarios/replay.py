@@ -58,6 +58,10 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             and (self.first_us is None or record.t >= self.first_us)
         )
 
+    def count(self, section: Section) -> int:
+        """Return how many of a section's records are compared."""
+        return sum(self.has(one) and not self.is_over(one) for one in section.records)
+
     def is_over(self, record: Record) -> bool:
         """Whether this record and all behind it are of no interest."""
         return (self.last is not None and record.n > self.last) or (
@@ -98,7 +102,7 @@ class _Versions(NamedTuple):
 
 
 class Replayed(msgspec.Struct):
-    """What a replay did: whole sections compared, records among them, and what differed if any."""
+    """What a replay did: sections run again, records compared among them, what differed if any."""
 
     sections: int = 0
     records: int = 0
@@ -173,7 +177,7 @@ def replay(
             if job not in hosts:
                 hosts[job] = replayer_of(job)
             check_actor(window.actor, hosts[job])
-            records, cut = len(section.records), section.end is None
+            records, cut = window.count(section), section.end is None
             divergence = step_through(section, hosts[job], window)
         done.sections += 1
         done.records += records
@@ -324,6 +328,9 @@ def _divergence(
 def window_of(actor: str | None, first: str | None, last: str | None) -> Window:
     """Return what --actor, --from and --until say: a record's number, or a time as `12.5s`."""
     begin, end = _moment("--from", first), _moment("--until", last)
+    for one, other in zip(begin, end, strict=True):
+        if one is not None and other is not None and one > other:
+            raise LogError("--until", f"{last} is before --from {first}", "swap the two")
     return Window(actor=actor, first=begin[0], first_us=begin[1], last=end[0], last_us=end[1])
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import msgspec
@@ -231,7 +232,12 @@ def _differs(goal: Goal, path: Path) -> str:
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415  likewise
 
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn, initializer=begin_worker) as executor:
+    with (
+        TemporaryDirectory(prefix="pullcord-", ignore_cleanup_errors=True) as folder,
+        ProcessPoolExecutor(
+            1, mp_context=spawn, initializer=begin_worker, initargs=(folder,)
+        ) as executor,
+    ):
         checks, kinds, code = executor.submit(ran, str(path)).result()
     if goal.check:
         if checks:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 from pathlib import Path
 
 import msgspec
@@ -119,6 +122,29 @@ def test_an_empty_file_has_no_section(tmp_path: Path) -> None:
     path = tmp_path / "empty.jsonl"
     path.touch()
     assert list(read_sections(path)) == []
+
+
+def test_a_compressed_file_is_told_how_to_be_given() -> None:
+    for packed, program in (
+        (gzip.compress(b"x"), "zcat"),
+        (lzma.compress(b"x"), "xzcat"),
+        (bz2.compress(b"x"), "bzcat"),
+    ):
+        with pytest.raises(LogError, match="it is compressed") as raised:
+            list(sections_of(io.BytesIO(packed), "a b.gz"))
+        assert raised.value.cure == f"give it as a pipe: <({program} 'a b.gz')"
+
+
+def test_a_journal_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").touch()
+    with pytest.raises(LogError, match="this folder has no logs"):
+        log_files(tmp_path)
+    (tmp_path / "parts").mkdir()
+    with pytest.raises(LogError, match="its run was interrupted") as raised:
+        log_files(tmp_path)
+    assert raised.value.cure == f"go on with it: pullcord run --resume {tmp_path}"
+    (tmp_path / "a.jsonl").touch()
+    assert log_files(tmp_path) == [tmp_path / "a.jsonl"]
 
 
 def test_a_results_folder_means_its_logs(tmp_path: Path) -> None:

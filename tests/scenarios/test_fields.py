@@ -53,6 +53,10 @@ def test_a_key_has_name_default_limits_and_meaning() -> None:
         (Literal["a", "b", "c"], '"a", "b" or "c"'),
         (tuple[str, ...], "list of texts"),
         (tuple[tuple[Ordinal, ...], ...], "list of lists of whole numbers, 1 or more"),
+        (
+            tuple[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], ...],
+            "list of lists of whole numbers, 0 or more",
+        ),
         (str | tuple[str, ...], "text or list of texts"),
         (Annotated[int, msgspec.Meta(ge=1, le=5)], "whole number, 1 to 5"),
         (Annotated[int, msgspec.Meta(ge=1)] | None, "whole number, 1 or more"),

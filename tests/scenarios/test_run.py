@@ -134,6 +134,20 @@ def test_a_run_is_resumed_from_another_folder(
     assert resume(out).passed
 
 
+def test_what_ran_on_tasks_and_has_ended_is_not_run_again(tmp_path: Path) -> None:
+    path, out = write(tmp_path), tmp_path / "out"
+    options: dict[str, Any] = {"driver": "trio", "logs": "all", "replications": 2, "jobs": 1}
+    whole = run(path, out=out, **options)
+    files = sorted(one for one in out.rglob("*") if one.is_file())
+    before = [(one.stat().st_ino, one.read_bytes()) for one in files]
+    again = resume(out)
+    assert again.scenarios[0].digest == whole.scenarios[0].digest
+    assert again.replications == whole.replications == 4
+    assert (again.folder, again.exit) == (out, whole.exit)
+    assert [(one.stat().st_ino, one.read_bytes()) for one in files] == before
+    assert sorted(one for one in out.rglob("*") if one.is_file()) == files
+
+
 def test_options_are_those_of_the_run(tmp_path: Path) -> None:
     path = write(tmp_path)
     whole = run(path, {"relay.jitter": "window"}, seed=5, cell="20s", out=tmp_path / "out", jobs=1)

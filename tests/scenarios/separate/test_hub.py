@@ -192,7 +192,7 @@ for = "19h"
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)],
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
 )
 def test_however_the_run_ends_nothing_is_left(
     tmp_path: Path, number: signal.Signals, code: int
