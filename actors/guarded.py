@@ -201,7 +201,7 @@ class GuardedSimulator(ClockedWorld):
         if self.recorder is not None:
             owner.record = self.recorder.timer(due_us, owner.name, cause, timer)
         if again is not None:
-            _, _, target, body, timeout_us = again
+            _, _, target, body, timeout_us, owner.traceparent = again
             return owner, timer, lambda: owner.request(target, body, timeout_us)
         return owner, timer, lambda: owner.on_timer(owner, timer)
 

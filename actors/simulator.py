@@ -19,18 +19,19 @@ from actors.chance import Stream
 from actors.errors import (
     ActorFailedError,
     SimulationError,
-    UnhandledMessageError,
-    UnknownActorError,
     WouldSleepForeverError,
     describe_turn,
+    explained,
     raised_in,
 )
 from actors.stores.memory import MemoryStore, Undo
 from actors.streams import HashedStream
+from actors.tracing import begin_tracing
 from logs.record import Recorder
 from transports.clock import VirtualClock
 from transports.envelope import BOOT_LIMIT, SERIAL_BITS, Envelope
 from transports.memory import Link, Post, Ways
+from transports.traceparent import accepted
 
 _DIGITS = [f"{number:08x}" for number in range(256)]  # made once: 1 %
 _SERIALS = (1 << SERIAL_BITS) - 1
@@ -57,7 +58,7 @@ class ActorContext(VirtualClock):
 
     __slots__ = (
         "_heap", "_id_mark", "_questions", "actor", "boot", "handlers", "ids", "links", "name",
-        "numbers", "on_timer", "record", "store", "streams", "timers", "watchers",
+        "numbers", "on_timer", "record", "store", "streams", "timers", "traceparent", "watchers",
     )  # fmt: skip
 
     def __init__(self, host: Simulator, name: str, actor: Actor) -> None:
@@ -79,6 +80,7 @@ class ActorContext(VirtualClock):
     def reset(self) -> None:
         """Be as new, for the next replication."""
         self.boot = self.ids = self.record = 0
+        self.traceparent = ""
         self.numbers: Iterator[int] = self._world.serials
         self._boot_us = 0
         self.timers.clear()
@@ -108,28 +110,29 @@ class ActorContext(VirtualClock):
 
     def send(self, target: str, body: Any) -> None:
         """Send a message that expects no answer."""
-        self.links[target](Envelope(next(self.numbers), self.name, target, 0, self.record, body))
+        number, trace = next(self.numbers), self.traceparent
+        self.links[target](Envelope(number, self.name, target, 0, self.record, body, trace))
 
     def request(self, target: str, body: Any, timeout_us: int) -> int:
         """Ask a question and return its id; one turn with the answer or `Unanswered` follows."""
-        number = next(self.numbers)
+        number, trace = next(self.numbers), self.traceparent
         self._questions[number] = timeout_us
-        self.links[target](Envelope(number, self.name, target, 0, self.record, body))
+        self.links[target](Envelope(number, self.name, target, 0, self.record, body, trace))
         return number
 
     def reply(self, envelope: Envelope[Any], body: Any) -> None:
         """Answer the question in `envelope`."""
-        target = envelope.source
-        self.links[target](
-            Envelope(next(self.numbers), self.name, target, envelope.id, self.record, body)
-        )
+        target, asked, trace = envelope.source, envelope.id, envelope.traceparent
+        number = next(self.numbers)
+        self.links[target](Envelope(number, self.name, target, asked, self.record, body, trace))
 
     def request_every(
         self, timer: str, period_us: int, target: str, body: Any, timeout_us: int
     ) -> None:
         """Ask a question every `period_us` until the timer is cancelled."""
         self.set_timer(timer, period_us)
-        self.timers[timer][_AGAIN] = (period_us, self.links[target], target, body, timeout_us)
+        question = (target, body, timeout_us, self.traceparent)
+        self.timers[timer][_AGAIN] = (period_us, self.links[target], *question)
 
     def set_timer(self, timer: str, delay_us: int) -> None:
         """Wake this actor after `delay_us`; set again it is replaced."""
@@ -168,6 +171,12 @@ class ActorContext(VirtualClock):
         """Say that this actor's workload is finished."""
         self._world.on_done(self.name)
 
+    def trace(self, traceparent: str) -> None:
+        """Let what this turn sends from here on belong to another trace; "" for none."""
+        if traceparent != self.traceparent:
+            self.traceparent = accepted(traceparent)
+            self._world.begin_tracing()
+
 
 class Simulator:
     """Built once for a cell. `run` starts every actor from an empty store, once a replication."""
@@ -193,6 +202,7 @@ class Simulator:
         self.watchers: dict[str, Watcher] = {}
         self._drop_observers: dict[type[Any], list[Observer]] = {}
         self.recorder: Recorder | None = None
+        self.traced = False
         self.on_done: Callable[[str], None] = lambda _name: None
         self.on_begin: list[Callable[[], None]] = []
         self.now_us, self.replication, self.finished = 0, -1, False
@@ -265,6 +275,12 @@ class Simulator:
     def serial(self) -> int:
         """How many messages, timers and questions there were in this replication."""
         return int(repr(self.serials)[len("count(") : -1]) - 1  # asked otherwise, it would go on
+
+    def begin_tracing(self) -> None:
+        """See to it from now on that turns begin with the trace of their input: see `tracing`."""
+        if not self.traced:
+            self.traced = True
+            begin_tracing(self.contexts.values())
 
     # What contexts and links ask of the host
 
@@ -343,6 +359,7 @@ class Simulator:
     def _start(self, context: ActorContext) -> None:
         if self.recorder is not None:
             context.record = self.recorder.start(self.now_us, context.name, context.boot)
+        context.traceparent = ""
         try:
             context.actor.on_start(context)
         except Exception as error:  # noqa: BLE001  whatever a turn raises is told in the scenario's terms
@@ -397,14 +414,14 @@ class Simulator:
                 due_us, _, context, turn, cause, again = due
                 if again is not None:
                     self.now_us = due_us
-                    period_us, post, target, body, timeout_us = again
+                    period_us, post, target, body, timeout_us, trace = again
                     due[0], due[1] = due_us + period_us, next(serials)
                     heapreplace(heap, due)
                     if recorder is not None:
                         context.record = recorder.timer(due_us, context.name, cause, turn)
                     number = next(context.numbers)
                     questions[number] = timeout_us
-                    post(Envelope(number, context.name, target, 0, context.record, body))
+                    post(Envelope(number, context.name, target, 0, context.record, body, trace))
                 elif context is not None:
                     self.now_us = due_us
                     heappop(heap)
@@ -441,12 +458,12 @@ class Simulator:
             what()
 
     def _time_out(self, context: ActorContext, turn: int, cause: int) -> None:
-        question = self.waiting.pop(turn).body
+        question = self.waiting.pop(turn)
         if self.recorder is not None:
             context.record = self.recorder.unanswered(self.now_us, context.name, cause, turn)
-        body = Unanswered(question)
+        name, body, trace = context.name, Unanswered(question.body), question.traceparent
         handler = context.handlers[Unanswered]
-        handler(context, Envelope(0, context.name, context.name, turn, context.record, body))
+        handler(context, Envelope(0, name, name, turn, context.record, body, trace))
 
     def _late(self, envelope: Envelope[Any]) -> None:
         if self.recorder is not None:
@@ -464,23 +481,9 @@ class Simulator:
         """Raise what became of a turn in the terms of its scenario."""
         if isinstance(error, SimulationError):
             raise error
-        where = describe_turn(turn)
-        if isinstance(error, KeyError) and error.args:
-            missing = error.args[0]
-            if missing is Unanswered or (isinstance(turn, Envelope) and missing is type(turn.body)):
-                raise UnhandledMessageError(
-                    f"{context.name} has no handler for {missing.__name__}: name it in `handlers`"
-                ) from error
-            if (
-                isinstance(missing, str)
-                and missing not in context.links
-                and raised_in(error, _SENDERS)
-            ):
-                raise UnknownActorError(
-                    f"{context.name} sent to {missing!r} on {where}, "
-                    f"but there are only {', '.join(self.contexts)}"
-                ) from error
-        raise ActorFailedError(context.name, where, self.now_us) from error
+        sent_in = raised_in(error, _SENDERS)
+        reason = explained(error, context.name, turn, context.links, self.contexts, sent_in)
+        raise reason or ActorFailedError(context.name, describe_turn(turn), self.now_us) from error
 
 
 # A KeyError of theirs is a look-up of a link, and none of the actor's own.
