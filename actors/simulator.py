@@ -26,7 +26,7 @@ from actors.errors import (
 )
 from actors.stores.memory import MemoryStore, Undo
 from actors.streams import HashedStream
-from actors.tracing import begin_tracing
+from actors.tracing import begin_tracing, traced_post
 from logs.record import Recorder
 from transports.clock import VirtualClock
 from transports.envelope import BOOT_LIMIT, SERIAL_BITS, Envelope
@@ -43,7 +43,7 @@ _ARRIVAL = -(1 << 60)  # after what is sent at this instant, before timers
 # an actor it is the host's own business, and nothing at all without a subject either: a timer that
 # was taken back.
 Due = list[Any]
-_WHOSE, _WHAT, _AGAIN = 2, 3, 5
+_WHOSE, _WHAT, AGAIN = 2, 3, 5
 
 # Actors that are all joined beforehand, in plain dictionaries, which are looked up fastest. Of the
 # four million ways between a thousand relays and their engines hardly any is ever taken.
@@ -131,8 +131,8 @@ class ActorContext(VirtualClock):
     ) -> None:
         """Ask a question every `period_us` until the timer is cancelled."""
         self.set_timer(timer, period_us)
-        question = (target, body, timeout_us, self.traceparent)
-        self.timers[timer][_AGAIN] = (period_us, self.links[target], *question)
+        post = traced_post(self.links[target], self.traceparent)
+        self.timers[timer][AGAIN] = (period_us, post, target, body, timeout_us)
 
     def set_timer(self, timer: str, delay_us: int) -> None:
         """Wake this actor after `delay_us`; set again it is replaced."""
@@ -148,7 +148,7 @@ class ActorContext(VirtualClock):
         due = self.timers.pop(timer, None)
         if due is not None:
             # So that the loop needn't look whether it still counts.
-            due[_WHOSE] = due[_WHAT] = due[_AGAIN] = None
+            due[_WHOSE] = due[_WHAT] = due[AGAIN] = None
 
     def new_id(self, prefix: str = "") -> str:
         """Return a new UUID (version 4 in form), or `prefix_` and 32 hex digits."""
@@ -414,14 +414,14 @@ class Simulator:
                 due_us, _, context, turn, cause, again = due
                 if again is not None:
                     self.now_us = due_us
-                    period_us, post, target, body, timeout_us, trace = again
+                    period_us, post, target, body, timeout_us = again
                     due[0], due[1] = due_us + period_us, next(serials)
                     heapreplace(heap, due)
                     if recorder is not None:
                         context.record = recorder.timer(due_us, context.name, cause, turn)
                     number = next(context.numbers)
                     questions[number] = timeout_us
-                    post(Envelope(number, context.name, target, 0, context.record, body, trace))
+                    post(Envelope(number, context.name, target, 0, context.record, body))
                 elif context is not None:
                     self.now_us = due_us
                     heappop(heap)

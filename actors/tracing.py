@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from actors.actor import Handler
 from transports.envelope import Envelope
 
@@ -21,6 +23,13 @@ def begin_tracing(contexts: Iterable[Any]) -> None:
         context.on_timer = _untraced(context.on_timer)
         for kind, handler in context.handlers.items():
             context.handlers[kind] = _traced(handler)
+
+
+def traced_post(post: Callable[[Envelope[Any]], Any], traceparent: str) -> Callable[[Any], Any]:
+    """Return what posts messages as ones of a trace; as they are without one."""
+    if not traceparent:
+        return post
+    return lambda envelope: post(replace(envelope, traceparent=traceparent))
 
 
 def _traced(handler: Handler) -> Handler:
