@@ -400,9 +400,9 @@ class Simulator:
                         context.record = recorder.message(self.now_us, turn)
                     answer = context.handlers[type(turn.body)](context, turn)
                     if answer is not None:  # as `reply` does: the call would cost 2 %
-                        source, number = turn.source, next(context.numbers)
-                        context.links[source](
-                            Envelope(number, turn.target, source, turn.id, context.record, answer)
+                        here, source, number = turn.target, turn.source, next(context.numbers)
+                        context.links[source](  # the default, given: cheaper than looked up
+                            Envelope(number, here, source, turn.id, context.record, answer, "")
                         )
                 if questions:
                     self._arm()
@@ -421,7 +421,7 @@ class Simulator:
                         context.record = recorder.timer(due_us, context.name, cause, turn)
                     number = next(context.numbers)
                     questions[number] = timeout_us
-                    post(Envelope(number, context.name, target, 0, context.record, body))
+                    post(Envelope(number, context.name, target, 0, context.record, body, ""))
                 elif context is not None:
                     self.now_us = due_us
                     heappop(heap)

@@ -20,17 +20,23 @@ from actors.handover import complete
 from actors.journal import Attempt, Posting
 from actors.messages import (
     CHANNEL,
+    CancelGraphRun,
     Command,
     Commands,
     Complete,
     FleetAcknowledged,
+    FleetCancel,
     FleetFinished,
+    FleetQuery,
     FleetRun,
+    FleetStarted,
     GetGraphRun,
     GraphRun,
+    Noted,
     RunGraphSession,
     StartAnswer,
     Sync,
+    Unshare,
 )
 from actors.polls import parse_polls
 from actors.relay import Relay
@@ -40,7 +46,7 @@ from logs.keep import MemoryRecorder
 from logs.record import MessageRecord, Record
 from tests.actors.desktop import DONE, Desktop, command
 from tests.actors.harness import SESSION, Bench, S, Sent, body_of
-from tests.actors.hosts import EVERY_HOST, Hosted, MakeHost
+from tests.actors.hosts import COMMITTING_HOST, EVERY_HOST, Hosted, MakeHost
 from tests.actors.puppets import Say
 from tests.actors.service import Service
 from transports.traceparent import accepted
@@ -62,6 +68,8 @@ class Heard(Hosted):
 
     def texts(self) -> list[tuple[str, str]]:
         self.sim.run(0, self.recorder)
+        told = [one.envelope for one in self.recorder.records if hasattr(one, "envelope")]
+        assert all(one.traceparent == accepted(one.traceparent) for one in told)
         found = [one.envelope for one in self.recorder.records if isinstance(one, MessageRecord)]
         return [(one.body.text, one.traceparent) for one in found if isinstance(one.body, Say)]
 
@@ -136,6 +144,29 @@ def test_a_new_boot_begins_without_a_trace(host: MakeHost) -> None:
     assert starts == ["", ""]
 
 
+@COMMITTING_HOST
+@pytest.mark.parametrize("verdict", [Commit.CRASHED, Commit.FAILED, Commit.KILLED])
+def test_a_start_after_a_traced_turn_begins_without_a_trace(
+    host: MakeHost, verdict: Commit
+) -> None:
+    starts: list[str] = []
+
+    def start(context: Any) -> None:
+        starts.append(context.traceparent)
+
+    world = Heard(
+        host, a={"start": partial(traced, traceparent=ONE)}, b={"start": start, "say": traced_on}
+    )
+    world.sim.add_commit_hook(lambda name, _wrote: verdict if name == "b" else None)
+    world.at(5 * S, world.sim.revive, "b", "back")
+    world.texts()
+    assert starts == ["", ""]
+
+
+def traced_on(context: Any, _envelope: Any) -> None:
+    assert context.traceparent == ONE
+
+
 @EVERY_HOST
 def test_an_unanswered_question_is_about_its_own_trace(host: MakeHost) -> None:
     def start(context: Any) -> None:
@@ -147,8 +178,14 @@ def test_an_unanswered_question_is_about_its_own_trace(host: MakeHost) -> None:
         assert isinstance(envelope.body, Unanswered)
         context.send("b", Say("again " + envelope.traceparent))
 
-    found = Heard(host, a={"start": start, "unanswered": unanswered}, b={}).texts()
-    assert found == [("question", ONE), ("again " + ONE, ONE)]
+    acts: Any = {"a": {"start": start, "unanswered": unanswered}, "b": {}}
+    world = Heard(host, **acts)
+    assert world.texts() == [("question", ONE), ("again " + ONE, ONE)]
+    again = Heard(Replayer, **acts).sim
+    again.begin(0, Script(world.recorder.records))
+    assert [again.take(record) for record in world.recorder.records] == [None] * len(
+        world.recorder.records
+    )
 
 
 @EVERY_HOST
@@ -369,6 +406,29 @@ def test_a_relay_s_result_keeps_it_in_the_outbox_over_a_restart() -> None:
     assert (type(sync.body), sync.traceparent) == (Sync, "")
 
 
+def test_a_relay_on_a_full_disk_asks_its_engine_later_in_the_run_s_trace() -> None:
+    desk = Desktop()
+    desk.executing(command(traceparent=ONE))
+    desk.context.store.writable = False
+    desk.start()
+    [query] = desk.fire("ask")
+    assert (type(query.body), query.traceparent) == (FleetQuery, ONE)
+
+
+def test_a_run_is_stopped_in_its_own_trace_whoever_wants_it() -> None:
+    desk = Desktop(strict_consent=True)
+    desk.executing(command(traceparent=ONE))
+    noted, stop = desk.deliver("owner", Unshare(session=SESSION.id), traceparent=OTHER)
+    assert (type(noted.body), noted.traceparent) == (Noted, OTHER)
+    assert (type(stop.body), stop.traceparent) == (FleetCancel, ONE)
+    desk = Desktop()
+    run = desk.handed_over(command(traceparent=ONE))
+    desk.control(stop=True)
+    started = FleetStarted(channel=run.body.channel, execution_id="x")
+    [stop] = desk.deliver("engine", started, reply_to=run.id, traceparent=OTHER)
+    assert (type(stop.body), stop.traceparent) == (FleetCancel, ONE)
+
+
 def test_the_next_command_of_a_pass_is_not_in_the_last_one_s_trace() -> None:
     desk = Desktop()
     first = desk.asked_to_start(command("r1", traceparent=ONE), command("r2"))
@@ -385,7 +445,8 @@ def test_an_engine_reports_in_the_trace_that_started_it_after_a_restart_too() ->
 
 
 def test_an_agent_asks_for_everything_of_a_run_in_its_trace_after_a_restart_too() -> None:
-    config = Agent.Config(runs=2, trace=True, poll=parse_polls("every 5s"))
+    cancel_us = Durations.parse("60s")
+    config = Agent.Config(runs=2, trace=True, poll=parse_polls("every 5s"), cancel_us=cancel_us)
     agent = Bench(Agent(config, Place(name="agent", sessions=(SESSION,))), "agent")
     first, second = agent.started
     assert first.traceparent != second.traceparent
@@ -398,6 +459,9 @@ def test_an_agent_asks_for_everything_of_a_run_in_its_trace_after_a_restart_too(
     poll: list[Sent] = agent.fire("poll:1")
     assert body_of(poll, GetGraphRun).command_id == "c2"
     assert poll[0].traceparent == second.traceparent
+    assert [each.traceparent for each in agent.unanswered(poll[0])] == [second.traceparent]
+    [cancel] = agent.fire("cancel:1")
+    assert (type(cancel.body), cancel.traceparent) == (CancelGraphRun, second.traceparent)
 
 
 # Messages and rows
