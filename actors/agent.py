@@ -51,8 +51,8 @@ class Asked(msgspec.Struct, gc=False):
     number: int
     timer: str  # the name of its poll timer, under which it is found
     delays: Iterator[int | None]  # before its polls, as its plan has them
+    traceparent: str
     question: GetGraphRun | None = None
-    traceparent: str = ""
 
 
 class Agent:
@@ -164,7 +164,7 @@ class Agent:
     def take_up(self, job: Job) -> Asked:
         """Begin to look after a job in this boot."""
         timer = f"poll:{job.number}"
-        asked = Asked(job.number, timer, self.plan.delays(), traceparent=job.traceparent)
+        asked = Asked(job.number, timer, self.plan.delays(), job.traceparent)
         self.active[timer] = asked
         return asked
 
