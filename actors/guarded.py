@@ -118,6 +118,7 @@ class GuardedSimulator(ClockedWorld):
         super()._reset(replication, recorder)
 
     def _start(self, context: ActorContext) -> None:
+        context.traceparent = ""  # that of the turn before
         super()._start(context)
         self.journal.clear()
         self._speak()

@@ -131,7 +131,8 @@ class ActorContext(VirtualClock):
     ) -> None:
         """Ask a question every `period_us` until the timer is cancelled."""
         self.set_timer(timer, period_us)
-        post = traced_post(self.links[target], self.traceparent)
+        post, trace = self.links[target], self.traceparent
+        post = traced_post(post, trace) if trace else post
         self.timers[timer][AGAIN] = (period_us, post, target, body, timeout_us)
 
     def set_timer(self, timer: str, delay_us: int) -> None:
@@ -359,7 +360,6 @@ class Simulator:
     def _start(self, context: ActorContext) -> None:
         if self.recorder is not None:
             context.record = self.recorder.start(self.now_us, context.name, context.boot)
-        context.traceparent = ""
         try:
             context.actor.on_start(context)
         except Exception as error:  # noqa: BLE001  whatever a turn raises is told in the scenario's terms
@@ -380,8 +380,8 @@ class Simulator:
     def _drive(self) -> None:  # noqa: C901, PLR0912, PLR0915  a call a turn costs 5 %
         """Take what is due, one turn after another."""
         fifo, heap, contexts = self._fifo, self.heap, self.contexts
-        questions, waiting = self.questions, self.waiting
-        recorder, serials = self.recorder, self.serials
+        questions, waiting, recorder = self.questions, self.waiting, self.recorder
+        serials, new, following, kind = self.serials, Envelope, next, type  # no global's look-up
         context: Any = None
         turn: Any = None
         try:
@@ -398,11 +398,11 @@ class Simulator:
                         continue
                     if recorder is not None:
                         context.record = recorder.message(self.now_us, turn)
-                    answer = context.handlers[type(turn.body)](context, turn)
+                    answer = context.handlers[kind(turn.body)](context, turn)
                     if answer is not None:  # as `reply` does: the call would cost 2 %
-                        here, source, number = turn.target, turn.source, next(context.numbers)
+                        source, number = turn.source, following(context.numbers)
                         context.links[source](  # the default, given: cheaper than looked up
-                            Envelope(number, here, source, turn.id, context.record, answer, "")
+                            new(number, turn.target, source, turn.id, context.record, answer, "")
                         )
                 if questions:
                     self._arm()
@@ -415,13 +415,13 @@ class Simulator:
                 if again is not None:
                     self.now_us = due_us
                     period_us, post, target, body, timeout_us = again
-                    due[0], due[1] = due_us + period_us, next(serials)
+                    due[0], due[1] = due_us + period_us, following(serials)
                     heapreplace(heap, due)
                     if recorder is not None:
                         context.record = recorder.timer(due_us, context.name, cause, turn)
-                    number = next(context.numbers)
+                    number = following(context.numbers)
                     questions[number] = timeout_us
-                    post(Envelope(number, context.name, target, 0, context.record, body, ""))
+                    post(new(number, context.name, target, 0, context.record, body, ""))
                 elif context is not None:
                     self.now_us = due_us
                     heappop(heap)
@@ -461,9 +461,9 @@ class Simulator:
         question = self.waiting.pop(turn)
         if self.recorder is not None:
             context.record = self.recorder.unanswered(self.now_us, context.name, cause, turn)
-        name, body, trace = context.name, Unanswered(question.body), question.traceparent
-        handler = context.handlers[Unanswered]
-        handler(context, Envelope(0, name, name, turn, context.record, body, trace))
+        me, body, trace = context.name, Unanswered(question.body), question.traceparent
+        told = Envelope(0, me, me, turn, context.record, body, trace)
+        context.handlers[Unanswered](context, told)
 
     def _late(self, envelope: Envelope[Any]) -> None:
         if self.recorder is not None:

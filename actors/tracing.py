@@ -26,9 +26,7 @@ def begin_tracing(contexts: Iterable[Any]) -> None:
 
 
 def traced_post(post: Callable[[Envelope[Any]], Any], traceparent: str) -> Callable[[Any], Any]:
-    """Return what posts messages as ones of a trace; as they are without one."""
-    if not traceparent:
-        return post
+    """Return what posts messages as ones of a trace."""
     return lambda envelope: post(replace(envelope, traceparent=traceparent))
 
 
