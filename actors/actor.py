@@ -100,6 +100,21 @@ class Context(Clock, Protocol):
     def vm(self) -> VmPort | None:
         """Where this actor gets VMs for scripts, None where there are none."""
 
+    @property
+    def traceparent(self) -> str:
+        """The trace, by W3C's Trace Context, that what this turn sends belongs to; "" for none.
+
+        At first it is that of the turn's message, or of the question that stayed unanswered. A
+        reply carries its question's in any case, a repeated question that of when it was begun.
+        """
+
+    def trace(self, traceparent: str) -> None:
+        """Let what this turn sends from here on belong to another trace; "" for none.
+
+        For what concerns another run than the turn's input did: its traceparent is stored with it.
+        What has not W3C's form counts as none.
+        """
+
     def random(self, purpose: str) -> Stream:
         """Return this actor's stream of chance for `purpose`; another purpose never shifts it."""
 

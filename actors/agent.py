@@ -25,6 +25,7 @@ from actors.messages import (
 )
 from actors.polls import PollPlan, parse_polls
 from transports.envelope import Envelope
+from transports.traceparent import made
 from transports.units import Duration
 
 _replace = msgspec.structs.replace
@@ -38,6 +39,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key: str
     command_id: str | None = None
     ended: bool = False
+    traceparent: str = ""
 
 
 JOBS = TableSpec("jobs", Job)
@@ -49,6 +51,7 @@ class Asked(msgspec.Struct, gc=False):
     number: int
     timer: str  # the name of its poll timer, under which it is found
     delays: Iterator[int]  # before its polls, as its plan has them; behind them the final one
+    traceparent: str
     question: GetGraphRun | None = None
 
 
@@ -61,7 +64,7 @@ class Agent:
         `runs` are queued, the first `start` after the beginning, the others `every` so often; 0
         queues all at once, and `submit = "in turn"` each after the ticket of the one before.
         `cancel` asks to cancel so long after the ticket. `wait` lets the server hold a poll back.
-        `leak_to` is another agent that learns every ticket.
+        `leak_to` is another agent that learns every ticket. `trace` makes a traceparent a run.
         """
 
         runs: Annotated[int, msgspec.Meta(ge=0, le=100_000), "how many runs it queues"] = 1
@@ -94,6 +97,7 @@ class Agent:
             Durations | None, "asks to cancel so long after the ticket; without it never"
         ] = msgspec.field(name="cancel", default=None)
         leak_to: Annotated[str | None, "another agent, who is told every ticket"] = None
+        trace: Annotated[bool, "makes a traceparent for each run, which goes with it"] = False
 
         def __post_init__(self) -> None:
             """Refuse a time that would make an agent ask without end at one instant."""
@@ -148,7 +152,7 @@ class Agent:
         """Go on with a job of a former boot: ask for its ticket again, or for its state."""
         if job.ended:
             return
-        asked = self.take_up(job.number)
+        asked = self.take_up(job)
         if job.command_id is None and not context.store.writable:
             # Or the question, its ticket and the next failed write would go round at one time.
             context.set_timer(f"again:{job.number}", self.timeout_us)
@@ -157,10 +161,11 @@ class Agent:
         else:
             self.follow(context, asked, job.command_id)
 
-    def take_up(self, number: int) -> Asked:
+    def take_up(self, job: Job) -> Asked:
         """Begin to look after a job in this boot."""
-        timer = f"poll:{number}"
-        asked = self.active[timer] = Asked(number, timer, iter(self.plan.delays_us))
+        timer = f"poll:{job.number}"
+        asked = Asked(job.number, timer, iter(self.plan.delays_us), job.traceparent)
+        self.active[timer] = asked
         return asked
 
     # Queueing
@@ -181,10 +186,12 @@ class Agent:
     def begin(self, context: Context) -> None:
         """Make a job, store it with its key, and ask for a ticket."""
         session = self.sessions[self.begun % len(self.sessions)]
-        job = Job(number=self.begun, session=session, key=context.new_id("key"))
+        traceparent = made(context.random("trace").random) if self.config.trace else ""
+        key = context.new_id("key")
+        job = Job(number=self.begun, session=session, key=key, traceparent=traceparent)
         self.jobs.put(str(job.number), job)
         self.begun += 1
-        asked = self.take_up(job.number)
+        asked = self.take_up(job)
         self.ask_run(context, asked, job)
 
     def ask_run(self, context: Context, asked: Asked, job: Job) -> None:
@@ -194,6 +201,8 @@ class Agent:
             idempotency_key=job.key,
             arguments=self.config.arguments,
         )
+        if job.traceparent != context.traceparent:
+            context.trace(job.traceparent)
         self.asked[context.request(self.server, body, self.timeout_us)] = asked
 
     # Answers
@@ -256,6 +265,8 @@ class Agent:
         """Poll, queue, cancel, or ask for a ticket again."""
         asked = self.active.get(timer)
         if asked is not None:
+            if asked.traceparent:
+                context.trace(asked.traceparent)
             self.polled[context.request(self.server, asked.question, self.timeout_us)] = asked
         elif timer == "queue":
             self.queue(context)
@@ -277,6 +288,7 @@ class Agent:
 
     def ask_cancel(self, context: Context, asked: Asked, question: CancelGraphRun) -> None:
         """Ask the server to cancel the job's run."""
+        context.trace(asked.traceparent)
         self.asked[context.request(self.server, question, self.timeout_us)] = asked
 
     def on_failure(self, context: Context, envelope: Envelope[Failure]) -> None:
@@ -309,6 +321,7 @@ class Agent:
             self.ask_cancel(context, asked, question)
         else:
             next(asked.delays, None)  # the next poll is a number further
+            context.trace(asked.traceparent)
             self.polled[context.request(self.server, question, self.timeout_us)] = asked
 
     def taken(self, number: int) -> Asked | None:

@@ -53,6 +53,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     relay: str
     open: bool | None = True
     completion: Completion | None = None
+    traceparent: str = ""
 
 
 EXECUTIONS = TableSpec("executions", Execution, open=("open",))
@@ -125,7 +126,12 @@ class Engine:
         if known is not None:
             return self.standing(known)
         execution_id = context.new_id()
-        known = Execution(channel=channel, execution_id=execution_id, relay=envelope.source)
+        known = Execution(
+            channel=channel,
+            execution_id=execution_id,
+            relay=envelope.source,
+            traceparent=envelope.traceparent,
+        )
         self.executions.put(channel, known)
         self.running[execution_id] = known
         context.log("engine.started", run=run_of(channel), execution=execution_id)
@@ -242,6 +248,8 @@ class Engine:
         """Tell the relay, and again until it has it on disk."""
         assert execution.completion is not None, "only an end is reported"
         body = FleetFinished(channel=execution.channel, completion=execution.completion)
+        if execution.traceparent != context.traceparent:
+            context.trace(execution.traceparent)
         context.request(execution.relay, body, self.config.report_us)
 
     def on_acknowledged(self, context: Context, envelope: Envelope[FleetAcknowledged]) -> None:

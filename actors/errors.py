@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container, Iterable
 from types import CodeType
 from typing import Any
 
+from actors.actor import Unanswered
 from transports.envelope import Envelope
 
 
@@ -54,3 +55,30 @@ def raised_in(error: BaseException, codes: Collection[CodeType]) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return trace is not None and trace.tb_frame.f_code in codes
+
+
+def explained(
+    error: Exception,
+    actor: str,
+    turn: Any,
+    reachable: Container[str],
+    names: Iterable[str],
+    by_sending: bool,
+) -> SimulationError | None:
+    """Return what a KeyError of a turn says of its actor, None if that is its own affair.
+
+    `by_sending` is whether one of the context's methods raised it that look up a target.
+    """
+    if not isinstance(error, KeyError) or not error.args:
+        return None
+    missing = error.args[0]
+    if missing is Unanswered or (isinstance(turn, Envelope) and missing is type(turn.body)):
+        return UnhandledMessageError(
+            f"{actor} has no handler for {missing.__name__}: name it in `handlers`"
+        )
+    if by_sending and isinstance(missing, str) and missing not in reachable:
+        return UnknownActorError(
+            f"{actor} sent to {missing!r} on {describe_turn(turn)}, "
+            f"but there are only {', '.join(names)}"
+        )
+    return None

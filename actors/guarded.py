@@ -13,7 +13,7 @@ from typing import Any
 
 from actors.actor import Commit
 from actors.clocks import ClockedContext, ClockedWorld
-from actors.simulator import ActorContext, Due, Simulator
+from actors.simulator import AGAIN, ActorContext, Due, Simulator
 from actors.stores.memory import Undo, roll_back
 from logs.record import Recorder
 from transports.clock import EPOCH_US
@@ -54,6 +54,13 @@ class GuardedContext(ClockedContext):
         if self.clock is not None:
             delay_us = self.clock.lasts_us(delay_us)
         super().set_timer(timer, delay_us)
+
+    def request_every(
+        self, timer: str, period_us: int, target: str, body: Any, timeout_us: int
+    ) -> None:
+        """Ask a question every `period_us`, each in the trace of this turn."""
+        super().request_every(timer, period_us, target, body, timeout_us)
+        self.timers[timer][AGAIN] += (self.traceparent,)
 
     def log(self, event: str, **fields: Any) -> None:
         """Keep that something happened."""
@@ -111,6 +118,7 @@ class GuardedSimulator(ClockedWorld):
         super()._reset(replication, recorder)
 
     def _start(self, context: ActorContext) -> None:
+        context.traceparent = ""  # that of the turn before
         super()._start(context)
         self.journal.clear()
         self._speak()
@@ -203,7 +211,7 @@ class GuardedSimulator(ClockedWorld):
         if self.recorder is not None:
             owner.record = self.recorder.timer(due_us, owner.name, cause, timer)
         if again is not None:
-            _, _, target, body, timeout_us = again
+            _, _, target, body, timeout_us, owner.traceparent = again
             return owner, timer, lambda: owner.request(target, body, timeout_us)
         return owner, timer, lambda: owner.on_timer(owner, timer)
 

@@ -22,6 +22,7 @@ from actors.simulator import Due, Simulator
 from actors.stores.memory import MemoryStore, Undo, roll_back
 from transports.envelope import SERIAL_BITS, Envelope
 from transports.local import TcpTransport, Transport
+from transports.traceparent import accepted
 from transports.wiring import Wiring
 
 WHOSE, WHAT, AGAIN = 2, 3, 5  # of what is due
@@ -226,22 +227,30 @@ class HostContext(ClockedContext):
 
     def send(self, target: str, body: Any) -> None:
         """Send a message that expects no answer."""
-        self._send(target, 0, body)
+        self._send(target, 0, body, self.traceparent)
 
     def reply(self, envelope: Envelope[Any], body: Any) -> None:
         """Answer the question in `envelope`."""
-        self._send(envelope.source, envelope.id, body)
+        self._send(envelope.source, envelope.id, body, envelope.traceparent)
 
     def request(self, target: str, body: Any, timeout_us: int) -> int:
         """Ask a question and return its id; one turn with the answer or `Unanswered` follows."""
-        number = self._send(target, 0, body)
+        question = self._send(target, 0, body, self.traceparent)
+        number = question.id
         # As old as the question, so that time-outs of one instant come in the order of asking.
         serial = number & _SERIALS
-        due = [self.turn_us + self.lasts_us(timeout_us), serial, self, number, self.record, body]
+        due = [
+            self.turn_us + self.lasts_us(timeout_us),
+            serial,
+            self,
+            number,
+            self.record,
+            question,
+        ]
         self.effects.append(partial(self._wait_for, due))
         return number
 
-    def _send(self, target: str, reply_to: int, body: Any) -> int:
+    def _send(self, target: str, reply_to: int, body: Any, traceparent: str) -> Envelope[Any]:
         try:
             post = self.links[target]
         except KeyError:
@@ -250,11 +259,11 @@ class HostContext(ClockedContext):
                 f"but there are only {', '.join(self._world.contexts)}"
             ) from None
         number = next(self.numbers)
-        envelope = Envelope(number, self.name, target, reply_to, self.record, body)
+        envelope = Envelope(number, self.name, target, reply_to, self.record, body, traceparent)
         if self._world.recorder is not None:
             self.effects.append(partial(self._world.recorder.send, self.turn_us, envelope))
         self.effects.append(partial(post, envelope))
-        return number
+        return envelope
 
     def _wait_for(self, due: Due) -> None:
         self.open_questions[due[WHAT]] = due
@@ -278,7 +287,7 @@ class HostContext(ClockedContext):
         self, timer: str, period_us: int, target: str, body: Any, timeout_us: int
     ) -> None:
         """Ask a question every `period_us` until the timer is cancelled."""
-        self._set(timer, period_us, (period_us, target, body, timeout_us))
+        self._set(timer, period_us, (period_us, target, body, timeout_us, self.traceparent))
 
     def cancel_timer(self, timer: str) -> None:
         """Take the timer back if it is set."""
@@ -306,7 +315,16 @@ class HostContext(ClockedContext):
         else:
             self.frozen.append(due)
 
+    def ask_again(self, again: tuple[Any, ...]) -> None:
+        """Ask what is asked over and over, in a turn of its own."""
+        _, target, body, timeout_us, self.traceparent = again
+        self.request(target, body, timeout_us)
+
     # Words
+
+    def trace(self, traceparent: str) -> None:
+        """Let what this turn sends from here on belong to another trace; "" for none."""
+        self.traceparent = accepted(traceparent)
 
     def log(self, event: str, **fields: Any) -> None:
         """Record that something happened."""

@@ -34,6 +34,7 @@ class Posting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     complete: Complete
     order: int
+    traceparent: str = ""
 
 
 CONSENTS = TableSpec("graph_sessions", Consent)

@@ -35,6 +35,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error: str | None = None
     completion: Completion | None = None
     late: Completion | None = None
+    traceparent: str = ""
 
     def command(self) -> Command:
         """Return the run as its last delivery offers it to a relay."""
@@ -45,6 +46,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             slug=self.slug,
             generation=self.generation,
             arguments=self.arguments,
+            traceparent=self.traceparent,
         )
 
 

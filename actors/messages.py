@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from transports.traceparent import accepted
+
 TERMINAL = frozenset({"completed", "failed", "cancelled", "expired", "interrupted"})
 NOT_SHARED_TEXT = "Graph session is no longer shared with this project"  # the account's words
 NOT_FOUND_TEXT = "Graph run not found or access removed"  # the account's words
@@ -163,8 +165,11 @@ class Complete(Message, frozen=True, kw_only=True):
 # server to relay
 
 
-class Command(Message, frozen=True, kw_only=True):
-    """One queued run as it is offered to a relay, with the delivery's number."""
+class Command(Message, frozen=True, kw_only=True, omit_defaults=True):
+    """One queued run as it is offered to a relay, with the delivery's number.
+
+    `traceparent` is the run's trace; what has not W3C's form counts as none, whatever it is.
+    """
 
     command_id: str
     delivery: int
@@ -172,6 +177,12 @@ class Command(Message, frozen=True, kw_only=True):
     slug: str
     generation: int
     arguments: dict[str, Any]
+    traceparent: Any = ""
+
+    def __post_init__(self) -> None:
+        """Drop a malformed traceparent: nothing else of the run depends on it."""
+        if self.traceparent != "":
+            msgspec.structs.force_setattr(self, "traceparent", accepted(self.traceparent))
 
 
 class Commands(Message, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ import msgspec
 
 from actors.actor import Context, Handler, Place, Unanswered, meta_of
 from actors.chance import Durations
+from actors.handover import complete, fleet_run
 from actors.journal import (
     ATTEMPTED,
     CONSENTS,
@@ -179,6 +180,7 @@ class Relay:
     def ask_engine(self, context: Context, command: Command) -> None:
         """Ask whether the engine has ever started a run."""
         query = FleetQuery(channel=CHANNEL + command.command_id)
+        context.trace(command.traceparent)
         context.request(self.engine, query, self.timeout_us)
 
     def on_timer(self, context: Context, timer: str) -> None:
@@ -215,7 +217,9 @@ class Relay:
     def flush(self, context: Context) -> None:
         """Post the next unsent completion; sync when there is none."""
         if self.flushing:
-            context.request(self.server, self.flushing.pop().complete, self.timeout_us)
+            posting = self.flushing.pop()
+            context.trace(posting.traceparent)
+            context.request(self.server, posting.complete, self.timeout_us)
         elif self.unsettled is not None:
             self.ask_start(context, self.unsettled)
         else:
@@ -223,6 +227,8 @@ class Relay:
             idle = self.command is None and not (self.commands or self.unsent or full)
             idle &= self.idle_sync.poll_us == self.poll_us
             sync = self.idle_sync if idle else self.sync_message(capacity=0 if full else CAPACITY)
+            if context.traceparent:
+                context.trace("")  # it concerns many runs
             self.pass_sync = context.request(self.server, sync, self.timeout_us)
 
     def sync_message(self, capacity: int) -> Sync:
@@ -272,6 +278,8 @@ class Relay:
 
     def request_start(self, context: Context, command: Command) -> None:
         """Ask the server for leave; the same question may be asked again."""
+        if command.traceparent != context.traceparent:
+            context.trace(command.traceparent)
         start = Start(command_id=command.command_id, boot=self.boot, delivery=command.delivery)
         context.request(self.server, start, self.timeout_us)
 
@@ -287,17 +295,13 @@ class Relay:
         else:
             self.journal.put(command.command_id, Attempt(command=command))
             self.watch(context, command)
-            run = FleetRun(
-                channel=CHANNEL + command.command_id,
-                session=command.session,
-                slug=command.slug,
-                arguments=command.arguments,
-            )
-            context.request(self.engine, run, self.timeout_us)
+            context.request(self.engine, fleet_run(command), self.timeout_us)
 
     def watch(self, context: Context, command: Command) -> None:
         """Begin to ask the server whether the run should stop."""
         self.cancelled, self.execution_id = False, None
+        if command.traceparent != context.traceparent:
+            context.trace(command.traceparent)
         self.question = Control(command_id=command.command_id, boot=self.boot)
         context.request_every(
             "control", self.control_us, self.server, self.question, self.timeout_us
@@ -331,11 +335,7 @@ class Relay:
     def upload(self, shared: tuple[SessionMeta, ...]) -> None:
         """Keep what a sync uploads, and the message of an idle relay, which is most of them."""
         self.idle_sync = Sync(
-            boot=self.boot,
-            sessions=shared,
-            open=(),
-            capacity=CAPACITY,
-            poll_us=self.poll_us,
+            boot=self.boot, sessions=shared, open=(), capacity=CAPACITY, poll_us=self.poll_us
         )
 
     def on_owner(self, context: Context, envelope: Envelope[Any]) -> None:
@@ -393,6 +393,7 @@ class Relay:
             return
         self.execution_id = envelope.body.execution_id
         if self.cancelled:
+            context.trace(self.command.traceparent)
             context.send(self.engine, FleetCancel(execution_id=self.execution_id))
 
     def on_fleet_unknown(self, context: Context, envelope: Envelope[FleetUnknown]) -> None:
@@ -420,6 +421,7 @@ class Relay:
         self.cancelled = True
         attempt = None if self.command is None else self.journal.get(self.command.command_id)
         if attempt is not None:
+            context.trace(attempt.command.traceparent)
             self.journal.put(attempt.command.command_id, _replace(attempt, cancelled=True))
         context.log("relay.stopping")
         if self.execution_id is not None:
@@ -447,17 +449,15 @@ class Relay:
         attempt = self.journal.get(command.command_id)
         if attempt is not None:
             self.journal.put(command.command_id, _replace(attempt, open=None))
-        complete = Complete(
-            command_id=command.command_id,
-            boot=self.boot,
-            delivery=command.delivery,
-            completion=done,
-        )
+        posted, trace = complete(command, self.boot, done), command.traceparent
         if self.config.outbox:
             self.posted += 1
             self.unsent += self.outbox.get(command.command_id) is None
-            self.outbox.put(command.command_id, Posting(complete=complete, order=self.posted))
-        context.request(self.server, complete, self.timeout_us)
+            posting = Posting(complete=posted, order=self.posted, traceparent=trace)
+            self.outbox.put(command.command_id, posting)
+        if trace != context.traceparent:
+            context.trace(trace)
+        context.request(self.server, posted, self.timeout_us)
 
     def on_accepted(self, context: Context, envelope: Envelope[Accepted]) -> None:
         """Forget a completion that the server has, and go on."""

@@ -58,6 +58,7 @@ class Output(msgspec.Struct, frozen=True):
     target: str
     fields: Any
     reply_to: int = 0
+    traceparent: str = ""
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -135,9 +136,9 @@ class ReplayContext(HostContext):
         """Keep what the turn sent, to be compared."""
         self.made.append(envelope)
 
-    def _send(self, target: str, reply_to: int, body: Any) -> int:
+    def _send(self, target: str, reply_to: int, body: Any, traceparent: str) -> Envelope[Any]:
         self.numbers = iter((self._number(target, reply_to, body),))
-        return super()._send(target, reply_to, body)
+        return super()._send(target, reply_to, body, traceparent)
 
     def _number(self, target: str, reply_to: int, body: Any) -> int:
         """Return the message's id in the log, one that no log has if it isn't there."""
@@ -246,6 +247,7 @@ class Replayer(HostedWorld):
             else:
                 context.boot = record.boot - 1
                 context.begin_boot()
+            context.traceparent = ""
             return lambda: actor.on_start(context)
         if isinstance(record, MessageRecord):
             return self._message(context, record)
@@ -253,11 +255,11 @@ class Replayer(HostedWorld):
             due = context.open_questions.get(record.id)
             if due is None:
                 return Difference(record, "no question of this id was open")
-            question = due[AGAIN]
+            asked = due[AGAIN]
+            context.traceparent = asked.traceparent
             context.answered(record.id)
-            told = Envelope(
-                0, record.actor, record.actor, record.id, record.n, Unanswered(question)
-            )
+            name, body = record.actor, Unanswered(asked.body)
+            told = Envelope(0, name, name, record.id, record.n, body, asked.traceparent)
             return lambda: context.handlers[Unanswered](context, told)
         assert isinstance(record, TimerRecord), "there are four kinds of turns"
         timer = context.timers.get(record.timer)
@@ -266,8 +268,9 @@ class Replayer(HostedWorld):
         again = timer[AGAIN]
         if again is not None:
             timer[0] = record.t + again[0]
-            return lambda: context.request(*again[1:])
+            return lambda: context.ask_again(again)
         del context.timers[record.timer]
+        context.traceparent = ""
         return lambda: actor.on_timer(context, record.timer)
 
     def _message(
@@ -284,6 +287,7 @@ class Replayer(HostedWorld):
             return Difference(record, f"it has no handler for {type(envelope.body).__name__}")
 
         def take() -> None:
+            context.traceparent = envelope.traceparent
             answer = handler(context, envelope)
             if answer is not None:
                 context.reply(envelope, answer)
@@ -369,7 +373,7 @@ class Replayer(HostedWorld):
 
 def _output(envelope: Envelope[Any]) -> Output:
     body = _told(envelope.body)
-    return Output(_name_of(body), envelope.target, body, envelope.reply_to)
+    return Output(_name_of(body), envelope.target, body, envelope.reply_to, envelope.traceparent)
 
 
 def _name_of(body: Any) -> str:

@@ -245,6 +245,7 @@ class Server:
             open_for=agent,
             due_us=now_us + self.config.start_deadline_us,
             hint_us=poll_us if self.config.hints else None,
+            traceparent=context.traceparent,
         )
         self.runs.put(run.command_id, run)
         self.arm_sweep(context, now_us + self.shortest_us, now_us)

@@ -19,19 +19,20 @@ from actors.chance import Stream
 from actors.errors import (
     ActorFailedError,
     SimulationError,
-    UnhandledMessageError,
-    UnknownActorError,
     WouldSleepForeverError,
     describe_turn,
+    explained,
     raised_in,
 )
 from actors.ports import PortedContext, PortedHost
 from actors.stores.memory import MemoryStore, Undo
 from actors.streams import HashedStream
+from actors.tracing import begin_tracing, traced_post
 from logs.record import Recorder
 from transports.clock import VirtualClock
 from transports.envelope import BOOT_LIMIT, SERIAL_BITS, Envelope
 from transports.memory import Link, Post, Ways
+from transports.traceparent import accepted
 
 _DIGITS = [f"{number:08x}" for number in range(256)]  # made once: 1 %
 _SERIALS = (1 << SERIAL_BITS) - 1
@@ -40,13 +41,12 @@ _ARRIVAL = -(1 << 60)  # after what is sent at this instant, before timers
 
 # What is due: time, serial, whose turn it is, timer or question or what arrives, cause, and what is
 # asked over and over. It is a list, so that a repeated question goes on without a new one. Without
-# an actor it is the host's own business, and nothing at all without a subject either: a timer that
-# was taken back.
+# an actor it is the host's own business, without a subject too nothing: a timer was taken back.
 Due = list[Any]
-_WHOSE, _WHAT, _AGAIN = 2, 3, 5
+_WHOSE, _WHAT, AGAIN = 2, 3, 5
 
-# Actors that are all joined beforehand, in plain dictionaries, which are looked up fastest. Of the
-# four million ways between a thousand relays and their engines hardly any is ever taken.
+# Actors that are all joined beforehand, in plain dictionaries, looked up fastest. Of the millions
+# of ways between a thousand relays and their engines hardly any is taken.
 JOINED_LIMIT = 64
 
 Watcher = Callable[[int, dict[str, Any]], None]
@@ -58,7 +58,7 @@ class ActorContext(PortedContext, VirtualClock):
 
     __slots__ = (
         "_heap", "_id_mark", "_questions", "actor", "boot", "handlers", "ids", "links", "name",
-        "numbers", "on_timer", "record", "store", "streams", "timers", "watchers",
+        "numbers", "on_timer", "record", "store", "streams", "timers", "traceparent", "watchers",
     )  # fmt: skip
 
     def __init__(self, host: Simulator, name: str, actor: Actor) -> None:
@@ -80,6 +80,7 @@ class ActorContext(PortedContext, VirtualClock):
     def reset(self) -> None:
         """Be as new, for the next replication."""
         self.boot = self.ids = self.record = 0
+        self.traceparent = ""
         self.numbers: Iterator[int] = self._world.serials
         self._boot_us = 0
         self.timers.clear()
@@ -109,28 +110,30 @@ class ActorContext(PortedContext, VirtualClock):
 
     def send(self, target: str, body: Any) -> None:
         """Send a message that expects no answer."""
-        self.links[target](Envelope(next(self.numbers), self.name, target, 0, self.record, body))
+        number, trace = next(self.numbers), self.traceparent
+        self.links[target](Envelope(number, self.name, target, 0, self.record, body, trace))
 
     def request(self, target: str, body: Any, timeout_us: int) -> int:
         """Ask a question and return its id; one turn with the answer or `Unanswered` follows."""
-        number = next(self.numbers)
+        number, trace = next(self.numbers), self.traceparent
         self._questions[number] = timeout_us
-        self.links[target](Envelope(number, self.name, target, 0, self.record, body))
+        self.links[target](Envelope(number, self.name, target, 0, self.record, body, trace))
         return number
 
     def reply(self, envelope: Envelope[Any], body: Any) -> None:
         """Answer the question in `envelope`."""
-        target = envelope.source
-        self.links[target](
-            Envelope(next(self.numbers), self.name, target, envelope.id, self.record, body)
-        )
+        target, asked, trace = envelope.source, envelope.id, envelope.traceparent
+        number = next(self.numbers)
+        self.links[target](Envelope(number, self.name, target, asked, self.record, body, trace))
 
     def request_every(
         self, timer: str, period_us: int, target: str, body: Any, timeout_us: int
     ) -> None:
         """Ask a question every `period_us` until the timer is cancelled."""
         self.set_timer(timer, period_us)
-        self.timers[timer][_AGAIN] = (period_us, self.links[target], target, body, timeout_us)
+        post, trace = self.links[target], self.traceparent
+        post = traced_post(post, trace) if trace else post
+        self.timers[timer][AGAIN] = (period_us, post, target, body, timeout_us)
 
     def set_timer(self, timer: str, delay_us: int) -> None:
         """Wake this actor after `delay_us`; set again it is replaced."""
@@ -146,7 +149,7 @@ class ActorContext(PortedContext, VirtualClock):
         due = self.timers.pop(timer, None)
         if due is not None:
             # So that the loop needn't look whether it still counts.
-            due[_WHOSE] = due[_WHAT] = due[_AGAIN] = None
+            due[_WHOSE] = due[_WHAT] = due[AGAIN] = None
 
     def new_id(self, prefix: str = "") -> str:
         """Return a new UUID (version 4 in form), or `prefix_` and 32 hex digits."""
@@ -168,6 +171,12 @@ class ActorContext(PortedContext, VirtualClock):
     def done(self) -> None:
         """Say that this actor's workload is finished."""
         self._world.on_done(self.name)
+
+    def trace(self, traceparent: str) -> None:
+        """Let what this turn sends from here on belong to another trace; "" for none."""
+        if traceparent != self.traceparent:
+            self.traceparent = accepted(traceparent)
+            self._world.begin_tracing()
 
 
 class Simulator(PortedHost):
@@ -194,6 +203,7 @@ class Simulator(PortedHost):
         self.watchers: dict[str, Watcher] = {}
         self._drop_observers: dict[type[Any], list[Observer]] = {}
         self.recorder: Recorder | None = None
+        self.traced = False
         self.on_done: Callable[[str], None] = lambda _name: None
         self.on_begin: list[Callable[[], None]] = []
         self.now_us, self.replication, self.finished = 0, -1, False
@@ -266,6 +276,12 @@ class Simulator(PortedHost):
     def serial(self) -> int:
         """How many messages, timers and questions there were in this replication."""
         return int(repr(self.serials)[len("count(") : -1]) - 1  # asked otherwise, it would go on
+
+    def begin_tracing(self) -> None:
+        """See to it from now on that turns begin with the trace of their input: see `tracing`."""
+        if not self.traced:
+            self.traced = True
+            begin_tracing(self.contexts.values())
 
     # What contexts and links ask of the host
 
@@ -364,8 +380,8 @@ class Simulator(PortedHost):
     def _drive(self) -> None:  # noqa: C901, PLR0912, PLR0915  a call a turn costs 5 %
         """Take what is due, one turn after another."""
         fifo, heap, contexts = self._fifo, self.heap, self.contexts
-        questions, waiting = self.questions, self.waiting
-        recorder, serials = self.recorder, self.serials
+        questions, waiting, recorder = self.questions, self.waiting, self.recorder
+        serials, new, following, kind = self.serials, Envelope, next, type  # no global's look-up
         context: Any = None
         turn: Any = None
         try:
@@ -382,11 +398,11 @@ class Simulator(PortedHost):
                         continue
                     if recorder is not None:
                         context.record = recorder.message(self.now_us, turn)
-                    answer = context.handlers[type(turn.body)](context, turn)
+                    answer = context.handlers[kind(turn.body)](context, turn)
                     if answer is not None:  # as `reply` does: the call would cost 2 %
-                        source, number = turn.source, next(context.numbers)
-                        context.links[source](
-                            Envelope(number, turn.target, source, turn.id, context.record, answer)
+                        source, number = turn.source, following(context.numbers)
+                        context.links[source](  # the default, given: cheaper than looked up
+                            new(number, turn.target, source, turn.id, context.record, answer, "")
                         )
                 if questions:
                     self._arm()
@@ -399,13 +415,13 @@ class Simulator(PortedHost):
                 if again is not None:
                     self.now_us = due_us
                     period_us, post, target, body, timeout_us = again
-                    due[0], due[1] = due_us + period_us, next(serials)
+                    due[0], due[1] = due_us + period_us, following(serials)
                     heapreplace(heap, due)
                     if recorder is not None:
                         context.record = recorder.timer(due_us, context.name, cause, turn)
-                    number = next(context.numbers)
+                    number = following(context.numbers)
                     questions[number] = timeout_us
-                    post(Envelope(number, context.name, target, 0, context.record, body))
+                    post(new(number, context.name, target, 0, context.record, body, ""))
                 elif context is not None:
                     self.now_us = due_us
                     heappop(heap)
@@ -442,12 +458,12 @@ class Simulator(PortedHost):
             what()
 
     def _time_out(self, context: ActorContext, turn: int, cause: int) -> None:
-        question = self.waiting.pop(turn).body
+        question = self.waiting.pop(turn)
         if self.recorder is not None:
             context.record = self.recorder.unanswered(self.now_us, context.name, cause, turn)
-        body = Unanswered(question)
-        handler = context.handlers[Unanswered]
-        handler(context, Envelope(0, context.name, context.name, turn, context.record, body))
+        me, body, trace = context.name, Unanswered(question.body), question.traceparent
+        told = Envelope(0, me, me, turn, context.record, body, trace)
+        context.handlers[Unanswered](context, told)
 
     def _late(self, envelope: Envelope[Any]) -> None:
         if self.recorder is not None:
@@ -465,23 +481,9 @@ class Simulator(PortedHost):
         """Raise what became of a turn in the terms of its scenario."""
         if isinstance(error, SimulationError):
             raise error
-        where = describe_turn(turn)
-        if isinstance(error, KeyError) and error.args:
-            missing = error.args[0]
-            if missing is Unanswered or (isinstance(turn, Envelope) and missing is type(turn.body)):
-                raise UnhandledMessageError(
-                    f"{context.name} has no handler for {missing.__name__}: name it in `handlers`"
-                ) from error
-            if (
-                isinstance(missing, str)
-                and missing not in context.links
-                and raised_in(error, _SENDERS)
-            ):
-                raise UnknownActorError(
-                    f"{context.name} sent to {missing!r} on {where}, "
-                    f"but there are only {', '.join(self.contexts)}"
-                ) from error
-        raise ActorFailedError(context.name, where, self.now_us) from error
+        sent_in = raised_in(error, _SENDERS)
+        reason = explained(error, context.name, turn, context.links, self.contexts, sent_in)
+        raise reason or ActorFailedError(context.name, describe_turn(turn), self.now_us) from error
 
 
 # A KeyError of theirs is a look-up of a link, and none of the actor's own.

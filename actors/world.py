@@ -380,6 +380,7 @@ class TrioWorld(CommittingWorld, ServedWorld):
     async def _boot(self, actor: HostContext) -> None:
         if self.recorder is not None:
             actor.record = self.recorder.start(actor.turn_us, actor.name, actor.boot)
+        actor.traceparent = ""
         await self._turn(actor, START, partial(actor.actor.on_start, actor))
 
     async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
@@ -391,6 +392,7 @@ class TrioWorld(CommittingWorld, ServedWorld):
             actor.record = self.recorder.message(actor.turn_us, envelope)
 
         def take() -> None:
+            actor.traceparent = envelope.traceparent
             answer = actor.handlers[type(envelope.body)](actor, envelope)
             if answer is not None:
                 actor.reply(envelope, answer)
@@ -408,16 +410,18 @@ class TrioWorld(CommittingWorld, ServedWorld):
             actor.answered(what)
             if recorder is not None:
                 actor.record = recorder.unanswered(now_us, name, cause, what)
-            told = Envelope(0, name, name, what, actor.record, Unanswered(again))
+            actor.traceparent = trace = again.traceparent
+            told = Envelope(0, name, name, what, actor.record, Unanswered(again.body), trace)
             await self._turn(actor, what, lambda: actor.handlers[Unanswered](actor, told))
             return
         if recorder is not None:
             actor.record = recorder.timer(now_us, name, cause, what)
         if again is None:
             del actor.timers[what]
+            actor.traceparent = ""
             await self._turn(actor, what, partial(actor.on_timer, actor, what))
         else:
-            await self._turn(actor, what, partial(actor.request, *again[1:]))
+            await self._turn(actor, what, partial(actor.ask_again, again))
 
     async def _turn(self, actor: HostContext, turn: Any, take: Callable[[], Any]) -> None:
         """Take one turn, and let out what it asked for; if it fails, all of it never was."""

@@ -3,7 +3,8 @@
 Runs are known from the events and messages that name them (`run`, `command_id`, a channel's end).
 Any other text that is such an id names the run too, so messages and events of a user's own actors
 count as well; what users send as arguments and results does not. An answer without an id belongs
-to its question's run, a call for a run to the run that it got.
+to its question's run, a call for a run to the run that it got. A run's trace is that of the
+first message which names the run and has one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from logs.record import (
     UndoneRecord,
 )
 from transports.envelope import Envelope
+from transports.traceparent import accepted
 
 DEPTH_LIMIT = 8  # how deep ids are looked for; ours lie at most three tables deep
 ID_LIMIT_CHARS = 200  # a longer text is no id
@@ -41,6 +43,7 @@ class Runs:
         self._asked: dict[tuple[str, int], Envelope[Any]] = {}  # by who asked, and the id
         self._keys: dict[tuple[str, str], str] = {}  # the run that an agent's key stands for
         self._turns: dict[int, Record] = {}
+        self._traceparents: dict[str, str] = {}  # of runs that are traced
         for record in records:
             self.learn(record)
 
@@ -77,6 +80,10 @@ class Runs:
             return () if turn is None else self.of(turn)
         return tuple(found)
 
+    def traceparent(self, run: str) -> str:
+        """Return the trace that a run belongs to, "" for none."""
+        return self._traceparents.get(run, "")
+
     def _learn_event(self, record: EventRecord) -> None:
         run, execution = record.fields.get("run"), record.fields.get("execution")
         if not isinstance(run, str):
@@ -99,6 +106,8 @@ class Runs:
         if not isinstance(run, str) or not run:
             return
         self._runs.setdefault(run)
+        if accepted(envelope.traceparent):  # a log may have been edited
+            self._traceparents.setdefault(run, envelope.traceparent)
         if isinstance(execution, str):
             self._executions[execution] = run
         asked = self._asked.get((envelope.target, envelope.reply_to))

@@ -2,6 +2,7 @@
 
     actor=relay*              a glob; several are parted by |, as in kind=drop|late
     run=32128a12              the beginning or the end of a run's id; 3212…000000000001 as shown
+    trace=4bf92f35            the same of a trace's id, or a whole traceparent
     t>=30s                    a time, also n>100
     message=GraphRun[status=completed]    a message, delivered, sent, late or lost
     event=run.*               an event
@@ -28,11 +29,12 @@ from logs.words import kind_of, type_of
 from scenarios.matchers import MESSAGES, PARTS, MetricError, parse_matcher
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 from transports.envelope import Envelope
+from transports.traceparent import trace_of
 from transports.units import parse_duration
 
 FLAG = "--where"
 NUMBERED = tuple(kind for kind in KINDS if kind not in ("header", "end"))
-KEYS = ("actor", "kind", "run", "event", "message", "t", "n", "cause")
+KEYS = ("actor", "kind", "run", "trace", "event", "message", "t", "n", "cause")
 
 Test = Callable[[Record], bool]
 
@@ -52,25 +54,40 @@ _ORDER: dict[str, Callable[[float, float], bool]] = {
 class Filter:
     """Every expression of one command: a record is wanted if all of them hold for it."""
 
-    def __init__(self, tests: Sequence[Test], runs_wanted: Sequence[tuple[str, bool]] = ()) -> None:
+    def __init__(
+        self,
+        tests: Sequence[Test],
+        runs_wanted: Sequence[tuple[str, bool]] = (),
+        traces_wanted: Sequence[tuple[str, bool]] = (),
+    ) -> None:
         self._tests = tests
         self._runs = runs_wanted
+        self._traces = traces_wanted
 
     @property
     def needs_runs(self) -> bool:
         """Whether it asks which runs a record concerns."""
-        return bool(self._runs)
+        return bool(self._runs or self._traces)
 
     def accepts(self, record: Record, runs: Runs | None = None) -> bool:
         """Whether a record is wanted; `runs` must be given where they are needed."""
         if not all(test(record) for test in self._tests):
             return False
-        if self._runs and runs is not None:
-            concerned = runs.of(record)
-            return all(
-                any(is_run(run, text) for run in concerned) is wanted for text, wanted in self._runs
-            )
-        return True
+        if not self.needs_runs or runs is None:
+            return True
+        concerned = runs.of(record)
+        return all(
+            any(is_run(run, text) for run in concerned) is wanted for text, wanted in self._runs
+        ) and (not self._traces or self._is_traced(record, [*map(runs.traceparent, concerned)]))
+
+    def _is_traced(self, record: Record, found: list[str]) -> bool:
+        """Whether its runs' traces and its own message's are those that are wanted."""
+        if isinstance(record, CARRIED):
+            found.append(record.envelope.traceparent)
+        return all(
+            any(one and (one == text or is_run(trace_of(one), text)) for one in found) is wanted
+            for text, wanted in self._traces
+        )
 
 
 def is_run(run: str, text: str) -> bool:
@@ -89,6 +106,7 @@ def parse_where(
     """
     tests: list[Test] = []
     runs: list[tuple[str, bool]] = []
+    traces: list[tuple[str, bool]] = []
     problems: list[Problem] = []
     for flag, sign, bound in (("--from", ">=", begin), ("--to", "<=", end)):
         if bound is not None:
@@ -99,15 +117,16 @@ def parse_where(
     for text in expressions:
         try:
             key, sign, value = _parts(text)
-            if key == "run":
-                runs.append((_equality(key, sign, value), sign != "!="))
+            if key in ("run", "trace"):
+                wanted = runs if key == "run" else traces
+                wanted.append((_equality(key, sign, value), sign != "!="))
             else:
                 tests.append(_test(key, sign, value))
         except MetricError as error:
             problems.append(Problem(path=f"{FLAG} {text}", message=str(error), cure=error.cure))
     if problems:
         raise ScenarioError(problems)
-    return Filter(tests, runs)
+    return Filter(tests, runs, traces)
 
 
 def _parts(text: str) -> tuple[str, str, str]:

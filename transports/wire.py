@@ -1,6 +1,7 @@
-"""Envelopes as programs in other languages read them: a msgpack array of five.
+"""Envelopes as programs in other languages read them: a msgpack array of five, or of six.
 
-The array is `[id, target, reply_to, cause, body]`. It has no source: who sent it is known from the
+The array is `[id, target, reply_to, cause, body]`, and behind it the traceparent of what is traced.
+A sixth element of another form is dropped. The array has no source: who sent it is known from the
 connection, and the receiving side sets it, so nobody can speak in another's name. The body is a map
 whose "type" names the message. Values are those that JSON has; the rest of msgpack (binary,
 extension types and so timestamps, keys that are no text, NaN and the infinities) is refused, also
@@ -19,6 +20,7 @@ from msgspec.structs import astuple
 
 from transports.codec import FrameError, check_size, encoded, one_of, plain, refuse_extension
 from transports.envelope import Envelope
+from transports.traceparent import NONE, accepted
 
 Body = TypeVar("Body")
 
@@ -38,22 +40,30 @@ class _Wire(msgspec.Struct, Generic[Body], array_like=True, frozen=True, gc=Fals
     body: Body
 
 
+class _Traced(_Wire[Body], Generic[Body], array_like=True, frozen=True, gc=False):
+    traceparent: msgspec.Raw = msgspec.Raw(b"")  # not read before the rest is known to be good
+
+
+_read_text = msgspec.msgpack.Decoder(str).decode
+
+
 class WireCodec:
     """Encodes and decodes envelopes whose bodies are one of the given message types."""
 
     def __init__(self, message_types: Iterable[type[msgspec.Struct]]) -> None:
         body: Any = one_of(message_types)
         self._encoder = msgspec.msgpack.Encoder(enc_hook=plain)
-        self._decoder = msgspec.msgpack.Decoder(_Wire[body], ext_hook=refuse_extension)
+        self._decoder = msgspec.msgpack.Decoder(_Traced[body], ext_hook=refuse_extension)
 
     def encode(self, envelope: Envelope[Any]) -> bytes:
         """Return the frame's content, without the source.
 
         FrameError over the limit, and on what the other side would refuse in a value.
         """
-        wire = _Wire(envelope.id, envelope.target, envelope.reply_to, envelope.cause, envelope.body)
-        _check_values(wire.body)
-        return encoded(self._encoder, wire)
+        wire = (envelope.id, envelope.target, envelope.reply_to, envelope.cause, envelope.body)
+        _check_values(envelope.body)
+        traceparent = envelope.traceparent and accepted(envelope.traceparent)
+        return encoded(self._encoder, (*wire, traceparent) if traceparent else wire)
 
     def decode(self, frame: bytes, source: str) -> Envelope[Any]:
         """Return the envelope as one from `source`, the name that the connection's peer proved.
@@ -66,7 +76,20 @@ class WireCodec:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
             raise FrameError(f"not an envelope: {error}") from error
         _check_values(wire.body)
-        return Envelope(wire.id, source, wire.target, wire.reply_to, wire.cause, wire.body)
+        return Envelope(
+            wire.id, source, wire.target, wire.reply_to, wire.cause, wire.body, _traced(wire)
+        )
+
+
+def _traced(wire: _Traced[Any]) -> str:
+    """Return an envelope's traceparent, "" for none and for whatever else stands in its place."""
+    raw = wire.traceparent
+    if not raw:
+        return NONE
+    try:
+        return accepted(_read_text(raw))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return NONE
 
 
 def _check_values(body: msgspec.Struct) -> None:

@@ -1,10 +1,12 @@
 """A log as OTLP/JSON, for any collector of OpenTelemetry: a trace a run, a span a turn of it.
 
-A run's trace has its id's 32 hex digits as its own id, or a hash of an id that has other ones. Its
-root is the run itself, from the first record that concerns it to the last. Below it stands a span
-for each turn that concerns it, under the turn that caused it; what actors said is an event of the
-turn's span, what was lost one of the span that sent it. Time begins at 2026-01-01, as it does in
-the virtual world. Each actor is a resource, with its name as `service.name`.
+A run that carries a traceparent belongs to that trace, below the span that asked for it; where an
+agent of ours made the traceparent, nobody else exports that span, and the run's own takes its id.
+Any other run's trace has its id's 32 hex digits as its own id, or a hash of an id that has other
+ones. Its root is the run itself, from the first record that concerns it to the last. Below it
+stands a span for each turn that concerns it, under the turn that caused it; what actors said is an
+event of the turn's span, what was lost one of the span that sent it. Time begins at 2026-01-01, as
+it does in the virtual world. Each actor is a resource, with its name as `service.name`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from logs.read import Section
 from logs.record import (
     DropRecord,
     EventRecord,
+    HeaderRecord,
     LateRecord,
     MessageRecord,
     Record,
@@ -30,6 +33,7 @@ from logs.runs import Runs
 from logs.story import summaries
 from logs.words import kind_of, type_of, value_text
 from transports.clock import EPOCH_US
+from transports.traceparent import parent_of, trace_of
 
 TURN_US: Final = 1  # how long a turn is shown; a log doesn't say how long it took
 INTERNAL, SERVER, CONSUMER = 1, 2, 5  # kinds of spans, by OTLP's numbers
@@ -78,6 +82,8 @@ class _Spans:
     def __init__(self, section: Section) -> None:
         self._section = section
         self._runs = Runs(section.records)
+        self._roots: dict[str, str] = {}  # the id of each run's own span
+        self._begun: set[str] = set()  # spans that traceparents name and that are exported here
         self._concern: dict[str, list[Record]] = {run: [] for run in self._runs}
         self._turns: dict[str, set[int]] = {run: set() for run in self._runs}
         self._more: dict[tuple[str, int], list[Json]] = {}  # the events of a run's span of a turn
@@ -99,11 +105,13 @@ class _Spans:
             run, records = summary.run, self._concern[summary.run]
             if not records:
                 continue
-            root = self._id(run, 0)
+            above_run = self._root(run, summary.agent)
+            root = self._roots[run]
             times = [record.t for record in records]  # over sockets not quite in their order
             yield (
                 records[0].actor,
                 self._span(run, 0, "run", SERVER, min(times), max(times))
+                | ({"parentSpanId": above_run} if above_run else {})
                 | {
                     "attributes": [
                         _attribute("pullcord.run", run),
@@ -123,11 +131,21 @@ class _Spans:
                 span["attributes"] = [*_attributes(record), _attribute("pullcord.run", run)]
                 yield record.actor, span
 
+    def _root(self, run: str, agent: str) -> str:
+        """Settle the id of a run's own span; return that of the span above it, "" for none."""
+        parent = parent_of(self._runs.traceparent(run))
+        if parent and parent not in self._begun and _makes_traces(self._section.header, agent):
+            self._begun.add(parent)
+            self._roots[run] = parent
+            return ""
+        self._roots[run] = self._id(run, 0)
+        return parent
+
     def _span(self, run: str, n: int, name: str, kind: int, begin_us: int, end_us: int) -> Json:
         events = self._more.get((run, n))
         return {
-            "traceId": trace_id(run),
-            "spanId": self._id(run, n),
+            "traceId": trace_of(self._runs.traceparent(run)) or trace_id(run),
+            "spanId": self._id(run, n) if n else self._roots[run],
             "name": name,
             "kind": kind,
             "startTimeUnixNano": _nanoseconds(begin_us),
@@ -135,10 +153,19 @@ class _Spans:
         } | ({"events": events} if events else {})
 
     def _id(self, run: str, n: int) -> str:
-        """Return the id of a turn's span, of the run's own for turn 0: 16 hex digits."""
+        """Return the id of a turn's span, of the run itself for turn 0: 16 hex digits."""
         header = self._section.header
         text = f"{header.scenario}/{header.cell}/{header.replication}/{run}/{n}"
         return blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _makes_traces(header: HeaderRecord, agent: str) -> bool:
+    """Whether a scenario's agent makes the traceparents of its runs itself."""
+    tables = header.resolved.get("agent")
+    for table in tables if isinstance(tables, list) else [tables]:
+        if isinstance(table, dict) and table.get("name", agent) == agent and table.get("trace"):
+            return True
+    return False
 
 
 def _nanoseconds(t_us: int) -> str:

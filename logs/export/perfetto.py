@@ -187,6 +187,8 @@ def _input(record: Record) -> Iterator[bytes]:
         envelope = record.envelope
         yield _argument("from", envelope.source)
         yield _argument("to", envelope.target)
+        if envelope.traceparent:
+            yield _argument("traceparent", envelope.traceparent)
         if isinstance(record, DropRecord):
             yield _argument("fault", record.fault)
         yield _argument("body", envelope.body)

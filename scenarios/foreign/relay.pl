@@ -230,11 +230,13 @@ sub greet {
     return $answer->{name};
 }
 
-# Ask the server, and return the answer's body, undef if none comes in time.
+# Ask the server, and return the answer's body, undef if none comes in time. What is asked about a
+# run that is traced carries its traceparent.
 sub ask {
-    my ($server, $body) = @_;
+    my ($server, $body, $trace) = @_;
+    my @trace = defined $trace ? text($trace) : ();
     my $id = ++$ids;
-    send_frame(list(number($id), text($server), number(0), number(0), $body));
+    send_frame(list(number($id), text($server), number(0), number(0), $body, @trace));
     my $until_s = time + ANSWER_S / $speed;
     while (defined(my $frame = next_frame($until_s))) {
         my (undef, undef, $reply_to, undef, $answer) = @{ decode($frame) };
@@ -248,7 +250,7 @@ sub ask {
 sub post {
     my ($server) = @_;
     while (@outbox) {
-        my $answer = ask($server, $outbox[0]{complete}) // return 0;
+        my $answer = ask($server, $outbox[0]{complete}, $outbox[0]{trace}) // return 0;
         return 0 if $answer->{type} ne 'Accepted';
         shift @outbox;
         exit 0 if --$runs_left == 0;
@@ -262,7 +264,7 @@ sub may_start {
         my $answer = ask($server, dict(
             type => text('Start'), command_id => text($command->{command_id}),
             boot => text($boot), delivery => number($command->{delivery}),
-        ));
+        ), $command->{traceparent});
         return $answer->{go} if $answer;
     }
     die "no answer to a start: the link is of no use\n";
@@ -289,7 +291,7 @@ sub pass {
         my $id = $command->{command_id};
         next if $attempted{$id} || !may_start($server, $command);
         $attempted{$id} = 1;
-        push @outbox, { complete => dict(
+        push @outbox, { trace => $command->{traceparent}, complete => dict(
             type => text('Complete'), command_id => text($id),
             boot => text($boot), delivery => number($command->{delivery}),
             completion => dict(

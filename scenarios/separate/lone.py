@@ -74,13 +74,13 @@ class LoneContext(HostContext):
         self.store.roll_back()
         super().undo()
 
-    def _send(self, target: str, reply_to: int, body: Any) -> int:
+    def _send(self, target: str, reply_to: int, body: Any, traceparent: str) -> Envelope[Any]:
         if target not in self.links:
             raise UnknownActorError(
                 f"{self.name} sent to {target!r} on {describe_turn(self.turn)}, "
                 f"but there are only {', '.join(self.links)}"
             )
-        return super()._send(target, reply_to, body)
+        return super()._send(target, reply_to, body, traceparent)
 
 
 class Reporter:

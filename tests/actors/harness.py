@@ -20,6 +20,7 @@ from transports.clock import EPOCH_US
 from transports.envelope import Envelope
 from transports.faults.fault import Working, World
 from transports.memory import Link
+from transports.traceparent import accepted
 
 S = 1_000_000  # a second in microseconds
 SESSION = Session(id="gs_" + "0" * 32, name="demo", slug="demo", project="default", relay="relay")
@@ -34,6 +35,7 @@ class Sent(NamedTuple):
     id: int = 0
     reply_to: int = 0
     timeout_us: int | None = None
+    traceparent: str = ""
 
 
 class FakeContext:
@@ -49,6 +51,7 @@ class FakeContext:
         self.ids = 0
         self.last_id = 0
         self.dones = 0
+        self.traceparent = ""
         self.sent: list[Sent] = []
         self.timers: dict[str, int] = {}  # when each is due, in now_us
         self.repeated: dict[str, tuple[int, Sent]] = {}  # of those that repeat
@@ -64,6 +67,8 @@ class FakeContext:
 
     def give(self, sent: Sent) -> int:
         self.last_id += 1
+        if not sent.reply_to and not sent.traceparent:
+            sent = sent._replace(traceparent=self.traceparent)
         self.sent.append(sent._replace(id=self.last_id))
         return self.last_id
 
@@ -74,13 +79,15 @@ class FakeContext:
         return self.give(Sent(target, body, timeout_us=timeout_us))
 
     def reply(self, envelope: Envelope[Any], body: Any) -> None:
-        self.give(Sent(envelope.source, body, reply_to=envelope.id))
+        traceparent = envelope.traceparent
+        self.give(Sent(envelope.source, body, reply_to=envelope.id, traceparent=traceparent))
 
     def request_every(
         self, timer: str, period_us: int, target: str, body: Any, timeout_us: int
     ) -> None:
         self.set_timer(timer, period_us)
-        self.repeated[timer] = (period_us, Sent(target, body, timeout_us=timeout_us))
+        sent = Sent(target, body, timeout_us=timeout_us, traceparent=self.traceparent)
+        self.repeated[timer] = (period_us, sent)
 
     def set_timer(self, timer: str, delay_us: int) -> None:
         assert delay_us >= 0, f"timer {timer} is set {delay_us} us ahead"
@@ -100,6 +107,9 @@ class FakeContext:
 
     def done(self) -> None:
         self.dones += 1
+
+    def trace(self, traceparent: str) -> None:
+        self.traceparent = accepted(traceparent)
 
 
 class Bench:
@@ -123,13 +133,18 @@ class Bench:
         self.context.repeated.clear()
         self.context.wall_us += self.context.now_us
         self.context.now_us = 0
+        self.context.traceparent = ""
         self.actor.on_start(self.context)
         self.started = self.take()
         return self.started
 
-    def deliver(self, source: str, body: Any, *, reply_to: int = 0) -> list[Sent]:
+    def deliver(
+        self, source: str, body: Any, *, reply_to: int = 0, traceparent: str = ""
+    ) -> list[Sent]:
         self.asked += 1
-        envelope = Envelope(self.asked, source, self.context.name, reply_to, 0, body)
+        name = self.context.name
+        envelope = Envelope(self.asked, source, name, reply_to, 0, body, traceparent)
+        self.context.traceparent = traceparent
         answer = self.actor.handlers[type(body)](self.context, envelope)
         if answer is not None:
             self.context.reply(envelope, answer)
@@ -138,15 +153,18 @@ class Bench:
     def answer(self, question: Sent, body: Any) -> list[Sent]:
         """Answer one of the actor's questions."""
         assert question.timeout_us is not None, "only a question is answered"
-        return self.deliver(question.target, body, reply_to=question.id)
+        return self.deliver(
+            question.target, body, reply_to=question.id, traceparent=question.traceparent
+        )
 
     def unanswered(self, question: Sent) -> list[Sent]:
         """Let the time of one of the actor's questions be up."""
         assert question.timeout_us is not None, "only a question can stay unanswered"
         name = self.context.name
         envelope: Envelope[Unanswered] = Envelope(
-            0, name, name, question.id, 0, Unanswered(question.body)
+            0, name, name, question.id, 0, Unanswered(question.body), question.traceparent
         )
+        self.context.traceparent = question.traceparent
         self.actor.handlers[Unanswered](self.context, envelope)
         return self.take()
 
@@ -154,6 +172,7 @@ class Bench:
         """Move time to when a timer is due, and wake the actor."""
         due_us = self.context.timers.pop(timer)
         self.context.now_us = max(self.context.now_us, due_us)
+        self.context.traceparent = ""
         if timer in self.context.repeated:
             period_us, sent = self.context.repeated[timer]
             self.context.timers[timer] = due_us + period_us

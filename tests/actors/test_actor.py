@@ -28,7 +28,7 @@ def promised(protocol: type) -> set[str]:
 
 @pytest.mark.parametrize("host", [ActorContext, FakeContext])
 def test_a_host_offers_the_whole_context(host: type) -> None:
-    offered = set(dir(host)) | {"name", "store", "now_us"}
+    offered = set(dir(host)) | {"name", "store", "now_us", "traceparent", "vm"}
     assert promised(Context) <= offered
     for name in (
         "send",

@@ -187,6 +187,7 @@ def test_nothing_of_a_context_is_forgotten() -> None:
     never |= {"watchers", "_heap", "_questions", "blocking"}
     tasks = {"mailbox", "lock", "scope", "threaded", "put_off"}  # of hosts that wait
     in_turns = {"effects", "journal", "numbers", "expected", "made", "said", "writes"}
+    in_turns |= {"traceparent"}  # set as a turn begins
     known = {*kept, *never, *tasks, *in_turns, *SteppedContext._PLAIN}
     slots = {name for base in SteppedContext.__mro__ for name in vars(base).get("__slots__", ())}
     assert slots - known == set()

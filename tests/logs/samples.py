@@ -54,11 +54,17 @@ class Made:
         self._closed = False
 
     def envelope(
-        self, source: str, target: str, body: Any, cause: int = 0, reply_to: int = 0
+        self,
+        source: str,
+        target: str,
+        body: Any,
+        cause: int = 0,
+        reply_to: int = 0,
+        traceparent: str = "",
     ) -> Envelope[Any]:
         """A message, with the next serial."""
         self._serial += 1
-        return Envelope(self._serial, source, target, reply_to, cause, body)
+        return Envelope(self._serial, source, target, reply_to, cause, body, traceparent)
 
     def data(self, t: int = 0, *, end: bool = True) -> bytes:
         """The lines, after which there are no more; without an `end` they are truncated."""

@@ -276,6 +276,54 @@ def test_a_run_s_trace_has_its_turns_and_what_was_lost_on_the_way() -> None:
     assert ticks == 900 * 10**9
 
 
+def traced_section(traceparents: list[str], agents: Any) -> Section:
+    """A run for each traceparent: it is asked for, answered, polled and answered."""
+    made = Made(resolved={"agent": agents})
+    for number, asked in enumerate(traceparents):
+        body: dict[str, Any] = {"type": "RunGraphSession", "idempotency_key": f"key-{number:04}"}
+        call = made.envelope("agent", "server", body, traceparent=asked)
+        turn = made.tell.message(1, call)
+        made.tell.event(1, "server", turn, "run.queued", {"run": f"r{number}", "agent": "agent"})
+        for _ in range(2):
+            body = {"type": "GraphRun", "command_id": f"r{number}", "status": "queued"}
+            answer = made.envelope("server", "agent", body, turn, call.id, asked)
+            turn = made.tell.message(2, answer)
+            body = {"type": "GetGraphRun", "command_id": f"r{number}"}
+            call = made.envelope("agent", "server", body, turn, 0, asked)
+            turn = made.tell.message(3, call)
+    return made.section(4)
+
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+@pytest.mark.parametrize("agents", [None, {"runs": 2}, [{"name": "b", "trace": True}]])
+def test_a_traced_run_is_one_tree_below_the_span_that_asked_for_it(agents: Any) -> None:
+    spans = [span for _, span in spans_of(traced_section([f"00-{TRACE}-{SPAN}-01"] * 2, agents))]
+    assert {span["traceId"] for span in spans} == {TRACE}
+    assert [span["name"] for span in spans].count("run") == 2
+    ids = {span["spanId"] for span in spans}
+    assert len(ids) == len(spans) == 12
+    outside = [span for span in spans if span["parentSpanId"] not in ids]
+    assert [(span["name"], span["parentSpanId"]) for span in outside] == [("run", SPAN)] * 2
+
+
+def test_a_trace_that_a_scenario_s_agent_made_has_its_root_here() -> None:
+    agents = [{"name": "b"}, {"name": "agent", "trace": True}]
+    spans = [span for _, span in spans_of(traced_section([f"00-{TRACE}-{SPAN}-01"] * 2, agents))]
+    ids = {span["spanId"] for span in spans}
+    assert len(ids) == len(spans)
+    [root] = [span for span in spans if "parentSpanId" not in span]
+    assert (root["name"], root["spanId"], root["traceId"]) == ("run", SPAN, TRACE)
+    assert all(span["parentSpanId"] in ids for span in spans if span is not root)
+
+
+def test_a_run_without_a_good_traceparent_keeps_its_own_trace() -> None:
+    spans = [span for _, span in spans_of(traced_section(["", "00-edited"], None))]
+    assert {span["traceId"] for span in spans} == {trace_id("r0"), trace_id("r1")}
+    assert [span["name"] for span in spans if "parentSpanId" not in span] == ["run", "run"]
+
+
 @given(st.text())
 def test_any_run_has_a_trace_id(run: str) -> None:
     assert re.fullmatch("[0-9a-f]{32}", trace_id(run))

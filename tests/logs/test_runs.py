@@ -96,3 +96,16 @@ def test_a_body_of_any_form_is_looked_at(body: Any) -> None:
     runs = Runs(made.records())
     for record in made.records():
         assert set(runs.of(record)) <= set(runs)
+
+
+ONE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+OTHER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+
+
+def test_a_run_s_trace_is_the_first_that_a_message_about_it_has() -> None:
+    made = Made()
+    for run, trace in (("r1", ""), ("r1", ONE), ("r1", OTHER), ("r2", "00-edited"), ("r3", OTHER)):
+        body = {"type": "GetGraphRun", "command_id": run}
+        made.tell.message(0, made.envelope("agent", "server", body, traceparent=trace))
+    runs = Runs(made.records())
+    assert [runs.traceparent(run) for run in ("r1", "r2", "r3", "r4")] == [ONE, "", OTHER, ""]

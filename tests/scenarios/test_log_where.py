@@ -177,3 +177,43 @@ def test_a_run_is_named_by_either_end_or_as_it_is_shown() -> None:
     assert is_run(OUTBOX_RUN, "0001")
     assert is_run(OUTBOX_RUN, "3212…000000000001")
     assert not is_run(OUTBOX_RUN, "2128")
+
+
+ONE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+OTHER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("trace=4bf92f", [1, 2, 4]),
+        ("trace=0e4736", [1, 2, 4]),
+        ("trace=4bf9*4736", [1, 2, 4]),
+        ("trace=4bf92f3577b34da6a3ce929d0e0e4736", [1, 2, 4]),
+        (f"trace={ONE}", [1, 2, 4]),
+        (f"trace={OTHER}", [3]),
+        ("trace=9d0", []),
+        ("trace!=4bf92f", [3, 5]),
+        (f"traceparent={ONE}", [1, 4]),
+        ("traceparent=00-0af7*", [3]),
+        (f"traceparent!={ONE}", [3, 5]),
+    ],
+)
+def test_a_trace_has_its_messages_and_what_concerns_its_runs(
+    expression: str, found: list[int]
+) -> None:
+    made = Made()
+    body = {"type": "GetGraphRun", "command_id": "r1"}
+    turn = made.tell.message(0, made.envelope("agent", "server", body, traceparent=ONE))
+    made.tell.event(0, "server", turn, "run.queued", {"run": "r1"})
+    made.tell.message(0, made.envelope("a", "b", {"type": "Noted"}, traceparent=OTHER))
+    made.tell.message(0, made.envelope("a", "b", {"type": "Noted"}, traceparent=ONE))
+    made.tell.message(0, made.envelope("a", "b", {"type": "Noted"}))
+    records = made.records()
+    where = parse_where([expression])
+    assert [one.n for one in records if where.accepts(one, Runs(records))] == found
+
+
+def test_a_trace_has_no_order() -> None:
+    with pytest.raises(ScenarioError, match="trace has no order"):
+        parse_where(["trace>4"])

@@ -36,6 +36,7 @@ from transports.wire import WireCodec
 
 RELAY = Path(__file__).resolve().parents[2] / "scenarios" / "foreign" / "relay.pl"
 WORD = "öpen sesame"
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 CODEC = WireCodec([Sync, Start, Control, Complete, Commands, StartAnswer, ControlAnswer, Accepted])
 # Every form of msgpack that JSON's values have.
 ARGUMENTS: dict[str, Any] = {
@@ -62,13 +63,16 @@ class Script:
         self,
         *faults: type[Any],
         start: StartAnswer = GO,
+        traceparent: str = "",
         enough: Callable[[list[str]], bool] = lambda _kinds: False,
     ) -> None:
         self.faults = list(faults)
         self.start = start
+        self.command = msgspec.structs.replace(COMMAND, traceparent=traceparent)
         self.enough = enough
         self.stop = trio.Event()
         self.heard: list[Any] = []
+        self.traces: list[str] = []
         self.logged: list[tuple[str, dict[str, Any]]] = []
 
     def log(self, event: str, /, **fields: Any) -> None:
@@ -81,6 +85,7 @@ class Script:
             question = CODEC.decode(await connection.receive(), connection.peer.name)
             assert (question.source, question.target) == ("relay", "server")
             self.heard.append(question.body)
+            self.traces.append(question.traceparent)
             self.check(self.kinds())
             if type(question.body) in self.faults:
                 self.faults.remove(type(question.body))
@@ -91,7 +96,7 @@ class Script:
 
     def answer(self, body: Any) -> Any:
         if isinstance(body, Sync):
-            return Commands(commands=(COMMAND,))
+            return Commands(commands=(self.command,))
         return self.start if isinstance(body, Start) else Accepted(command_id=body.command_id)
 
     def check(self, kinds: list[str]) -> None:
@@ -161,6 +166,7 @@ async def test_it_syncs_starts_runs_and_completes() -> None:
     script = Script()
     assert await run_relay(script) == ""
     assert script.kinds() == ["Sync", "Start", "Complete"]
+    assert script.traces == ["", "", ""]
     sync, start, complete = script.heard
     assert [(meta.id, meta.project, meta.slug) for meta in sync.sessions] == [
         ("gs_1", "p", "schön")
@@ -172,6 +178,13 @@ async def test_it_syncs_starts_runs_and_completes() -> None:
     assert complete.completion.result["ran"] == "schön"
     assert script.logged[0][0] == "link.up"
     assert WORD not in repr(script.logged)
+
+
+async def test_what_it_says_of_a_traced_run_carries_the_run_s_trace() -> None:
+    script = Script(traceparent=TRACEPARENT)
+    assert await run_relay(script) == ""
+    assert script.kinds() == ["Sync", "Start", "Complete"]
+    assert script.traces == ["", TRACEPARENT, TRACEPARENT]
 
 
 async def test_a_result_is_posted_again_and_a_run_never_done_again() -> None:

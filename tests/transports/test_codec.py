@@ -37,6 +37,17 @@ def run_with(**arguments: Any) -> Envelope[Any]:
     return envelope_of(body)
 
 
+def test_a_traceparent_is_there_only_where_there_is_one() -> None:
+    plain = envelope_of(Noted())
+    traced = msgspec.structs.replace(plain, traceparent="00-x")
+    assert set(msgspec.msgpack.decode(CODEC.encode(plain))) == {
+        "id", "source", "target", "reply_to", "cause", "body",
+    }  # fmt: skip
+    assert b"traceparent" not in msgspec.json.encode(plain)
+    assert CODEC.decode(CODEC.encode(plain)).traceparent == ""
+    assert CODEC.decode(CODEC.encode(traced)) == traced
+
+
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
 def test_every_message_comes_back_equal(kind: type[Message]) -> None:
     @settings(max_examples=25, deadline=None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -61,6 +63,49 @@ def test_every_message_comes_back_equal(kind: type[Message]) -> None:
         assert type(again.body) is kind
 
     check()
+
+
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def test_a_traced_message_has_a_sixth_element() -> None:
+    envelope = envelope_of(Noted(), traceparent=TRACEPARENT)
+    frame = CODEC.encode(envelope)
+    assert msgspec.msgpack.decode(frame) == [1 << 33, "b", 0, 0, {"type": "Noted"}, TRACEPARENT]
+    assert CODEC.decode(frame, "a") == envelope
+    assert CODEC.decode(raw({"type": "Noted"}, TRACEPARENT, 7), "a").traceparent == TRACEPARENT
+
+
+@settings(max_examples=50)
+@given(
+    st.one_of(
+        st.recursive(
+            st.none() | st.booleans() | st.integers(0, 9) | st.floats() | st.text() | st.binary(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        ),
+        st.sampled_from([TRACEPARENT[:-1], TRACEPARENT.upper(), TRACEPARENT + "0", "x" * 70_000]),
+    )
+)
+def test_a_sixth_element_of_any_other_form_is_dropped(value: Any) -> None:
+    assert CODEC.decode(raw({"type": "Noted"}, value), "a") == Envelope(1, "a", "b", 0, 0, Noted())
+
+
+@pytest.mark.parametrize("last", [b"\xc7\x01\x05\x00", b"\xd9\x02\xff\xff", b"\xc4\x01\x00"])
+def test_not_even_what_json_lacks_breaks_a_link_in_its_place(last: bytes) -> None:
+    frame = b"\x96" + raw({"type": "Noted"})[1:] + last
+    assert CODEC.decode(frame, "a") == Envelope(1, "a", "b", 0, 0, Noted())
+
+
+def test_what_is_malformed_does_not_leave_either() -> None:
+    frame = CODEC.encode(envelope_of(Noted(), traceparent="00-nonsense"))
+    assert frame == CODEC.encode(envelope_of(Noted()))
+
+
+def test_the_page_s_example_is_a_traced_call() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"^    (\[.*?\n.*-01\"\])$", page, re.MULTILINE)
+    envelope = CODEC.decode(msgspec.msgpack.encode(msgspec.json.decode(example)), "agent")
+    assert (type(envelope.body), envelope.traceparent) == (RunGraphSession, TRACEPARENT)
 
 
 def test_the_form_is_an_array_of_five() -> None:
