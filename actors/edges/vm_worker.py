@@ -1,0 +1,135 @@
+"""The child process in which Graphs' scripts run: it reads calls, runs them, writes turns.
+
+Nothing that a script does can keep it alive. A call that never returns, even in native code that
+holds every lock of the interpreter, is ended by the kernel: before each call an alarm is set whose
+default action ends the process, so it works also when the host has died in the meantime. Between
+calls it reads, and the end of its input, which the host's death brings about, ends it.
+
+A frame is its length in 4 bytes, the lowest first, then UTF-8. A call is a line of words, then JSON
+for the isolate. An answer is one character and a text: `=` a turn, `!` a limit, its kind before the
+sentence, `?` why no script can run here. The first frame is prelude.js.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from importlib import import_module
+
+from actors.graphs.isolate import Isolate, OverLimitError
+
+IN, OUT = 0, 1
+LENGTH_BYTES = 4
+# The host kills first and knows why; the alarm is for a host that can't any more.
+ALARM_MARGIN_S = 1.0
+# Standard input, output and error, and a few while Python starts; a script opens none.
+FILES_LIMIT = 16
+
+
+def pack(body: bytes) -> bytes:
+    """A frame."""
+    return len(body).to_bytes(LENGTH_BYTES, "little") + body
+
+
+def read_exactly(count: int) -> bytes:
+    """So many bytes of the input; ends the process at the input's end."""
+    parts = []
+    while count:
+        part = os.read(IN, min(count, 1 << 20))
+        if not part:
+            os._exit(0)
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def read_frame() -> str:
+    """The next frame's text."""
+    return read_exactly(int.from_bytes(read_exactly(LENGTH_BYTES), "little")).decode()
+
+
+def write_frame(body: bytes) -> None:
+    """Write a frame; ends the process if nobody reads any more."""
+    frame = memoryview(pack(body))
+    try:
+        while frame:
+            frame = frame[os.write(OUT, frame) :]
+    except OSError:
+        os._exit(0)
+
+
+def limit_process(memory_bytes: int) -> None:
+    """Take from this process what no script needs: files, children, dumps, more memory."""
+    limits = (
+        (resource.RLIMIT_AS, memory_bytes),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, FILES_LIMIT),
+        (resource.RLIMIT_NPROC, 0),
+    )
+    for which, limit in limits:
+        try:
+            resource.setrlimit(which, (limit, limit))
+        except (OSError, ValueError):
+            continue  # a stricter one holds already, or this system has none: the others still hold
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+class Worker:
+    """The isolates of this process by the numbers that the host gave them."""
+
+    def __init__(self, prelude: str) -> None:
+        self.prelude = prelude
+        self.isolates: dict[int, Isolate] = {}
+
+    def answer(self, call: str) -> bytes | None:
+        """Do what a frame asks for; a drop needs no answer.
+
+        Its words are what to do (start, settle, drop), the isolate's number, the numbers of others
+        to drop before, with commas (- for none), then the limits: wall time, computing time, both
+        in microseconds, memory, stack, promise reactions, output.
+        """
+        head, _, text = call.partition("\n")
+        op, name, dropped, *words = head.split(" ")
+        wall_us, cpu_us, memory_bytes, stack_bytes, jobs, output_bytes = map(int, words)
+        if dropped != "-":
+            for each in dropped.split(","):
+                self.isolates.pop(int(each), None)
+        if op == "drop":
+            return None
+        number = int(name)
+        signal.setitimer(signal.ITIMER_REAL, wall_us / 1e6 + ALARM_MARGIN_S)
+        try:
+            if op == "start":
+                self.isolates[number] = Isolate(
+                    self.prelude,
+                    cpu_s=cpu_us / 1e6,
+                    memory_bytes=memory_bytes,
+                    stack_bytes=stack_bytes,
+                    jobs=jobs,
+                    output_bytes=output_bytes,
+                )
+            return b"=" + self.isolates[number].turn(op, text)
+        except OverLimitError as over:
+            self.isolates.pop(number, None)
+            return f"!{over.kind} {over.sentence}".encode()
+        except ImportError as error:
+            return f"?{error}".encode()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def main(memory_bytes: int) -> None:
+    """Serve until the host closes the pipe."""
+    try:  # noqa: SIM105  contextlib takes longer to load than all the rest
+        import_module("_quickjs")  # so that a spare process is warm
+    except ImportError:
+        pass  # it is told when a script is to be started
+    worker = Worker(read_frame())
+    limit_process(memory_bytes)
+    while True:
+        answer = worker.answer(read_frame())
+        if answer is not None:
+            write_frame(answer)

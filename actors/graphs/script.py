@@ -1,0 +1,93 @@
+"""The VM in this process: for tests, and for scripts that can be trusted to end.
+
+Some native loops never ask the engine's limits (`[].concat(new Array(2**31)).indexOf(1)`), and then
+the whole process hangs. edges/vm_process runs the same isolate in a child that can be killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from actors.graphs.isolate import Isolate, OverLimitError
+from actors.graphs.meta import MetaError
+from actors.graphs.seam import (
+    Seed,
+    Settlement,
+    VmLimitError,
+    VmLimits,
+    VmMissingError,
+    VmState,
+    VmTurn,
+)
+from actors.graphs.turns import read_turn, refused, settle_text, start_text
+
+PACKAGE = __package__  # another one in the wheel
+MISSING = "Graphs need the JavaScript engine: pip install 'pullcord[graphs]'"
+
+
+def read_prelude() -> str:
+    """The text of prelude.js."""
+    assert PACKAGE is not None
+    return resources.files(PACKAGE).joinpath("prelude.js").read_text(encoding="utf-8")
+
+
+class ScriptVm:
+    """A VM of the seam, in this process."""
+
+    def __init__(self, prelude: str, limits: VmLimits) -> None:
+        try:
+            self.isolate: Isolate | None = Isolate(
+                prelude,
+                cpu_s=limits.cpu_us / 1e6,
+                memory_bytes=limits.memory_bytes,
+                stack_bytes=limits.stack_bytes,
+                jobs=limits.jobs,
+                output_bytes=limits.output_bytes,
+            )
+        except ModuleNotFoundError:
+            raise VmMissingError(MISSING) from None
+        except ImportError as error:
+            raise VmMissingError(str(error)) from None
+        self.limits = limits
+        self.lines = 0
+
+    def start(self, source: str, args: Any, seed: Seed, state: VmState) -> VmTurn:
+        """See Vm."""
+        try:
+            text = start_text(source, args, seed, state, self.limits.output_bytes)
+        except MetaError as error:
+            return refused(error)
+        self.lines = source.count("\n") + 1
+        return self.turn("start", text)
+
+    def settle(self, settlements: Sequence[Settlement], state: VmState) -> VmTurn:
+        """See Vm."""
+        return self.turn("settle", settle_text(settlements, state))
+
+    def turn(self, op: str, text: str) -> VmTurn:
+        """Run one turn; a VM that went over a limit is dropped."""
+        if self.isolate is None:
+            raise VmLimitError("died", "the script's VM is closed")
+        try:
+            written = self.isolate.turn(op, text)
+        except OverLimitError as error:
+            self.close()
+            raise VmLimitError(error.kind, error.sentence) from None
+        return read_turn(written, self.lines)
+
+    def close(self) -> None:
+        """See Vm."""
+        self.isolate = None
+
+
+class ScriptVmPort:
+    """Opens VMs in this process."""
+
+    def __init__(self) -> None:
+        self.prelude = read_prelude()
+
+    def open(self, limits: VmLimits) -> ScriptVm:
+        """See VmPort."""
+        return ScriptVm(self.prelude, limits)

@@ -1,0 +1,658 @@
+"""The script API, in this process: what a Graph's author can rely on."""
+
+import json
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from actors.graphs.script import ScriptVmPort
+from actors.graphs.seam import (
+    AgentOptions,
+    Failure,
+    Notice,
+    Request,
+    Settlement,
+    VmLimitError,
+    VmLimits,
+    VmMissingError,
+)
+from tests.actors.graphs.driver import (
+    CEILING,
+    FAILED,
+    LOW,
+    PORT,
+    SEED,
+    STATE,
+    answers,
+    drive,
+    error_of,
+    value_of,
+)
+
+# agent
+
+
+def test_agent_hands_over_prompt_and_options() -> None:
+    finished, driven = drive(
+        "return agent('hi', {label: 'l', phase: 'p', model: 'm', schema: {type: 'object'},"
+        " maxTokens: 5, timeoutMs: 1.5, tools: ['a', 'b']})",
+        answer=answers([{"x": 1}]),
+    )
+    assert finished.value == {"x": 1}
+    options = AgentOptions(
+        label="l",
+        phase="p",
+        model="m",
+        schema={"type": "object"},
+        max_tokens=5,
+        timeout_ms=1.5,
+        tools=("a", "b"),
+    )
+    assert driven.requests == [Request(id=1, op="agent", prompt="hi", options=options)]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("agent()", "prompt must be a string"),
+        ("agent('x', 1)", "options must be an object"),
+        ("agent('x', {maxtokens: 1})", 'no option "maxtokens"; there are label'),
+        ("agent('x', {maxTokens: 0})", "maxTokens must be a whole number above 0"),
+        ("agent('x', {timeoutMs: Infinity})", "timeoutMs must be a number above 0"),
+        ("agent('x', {tools: 'a'})", "tools must be an array of names"),
+        ("agent('x', {schema: []})", "schema must be a JSON Schema"),
+        ("agent('x', {schema: {a: () => 1}})", "agent(): schema: a function at a is not JSON"),
+        ("agent('x', {label: 1})", "label must be a string"),
+        ("graph(1)", "name must be a string"),
+        ("graph('g', {a: [1n]})", "graph(): args: a BigInt at a[0] is not JSON"),
+        ("parallel(1)", "tasks must be an array"),
+        ("pipeline([1], 2)", "a stage must be a function"),
+        ("retry(1)", "task must be a function"),
+        ("retry(() => 1, {attempts: 11})", "attempts must be a whole number from 1 to 10"),
+        ("retry(() => 1, {backoffMs: -1})", "backoffMs and factor must be finite"),
+        ("sleep('soon')", "the time must be a finite number"),
+        ("setTimeout('code', 1)", "callback must be a function"),
+        ("parallel(new Array(5000))", "at most 4096 items"),
+    ],
+)
+def test_a_wrong_call_is_told_at_its_own_place(call: str, words: str) -> None:
+    error = error_of(f"let x = 1;\nawait {call};")
+    assert words in error.message
+    assert error.name in {"TypeError", "RangeError"}
+    assert error.line == 2
+
+
+def test_a_failed_agent_raises_an_error_with_code_and_place() -> None:
+    error = error_of(
+        "const ask = async () => {\n  return await agent('q');\n};\nawait ask();",
+        answer=answers([FAILED]),
+    )
+    assert (error.name, error.code, error.message) == ("AgentError", "agent_failed", "no answer")
+    assert (error.line, error.column) == (2, 16)
+    assert "at ask (graph.js:2:16)" in error.stack
+    assert "<input>" not in error.stack
+
+
+def test_errors_are_of_their_classes_and_say_whether_to_try_again() -> None:
+    source = """
+    const seen = [];
+    for (const ask of [() => agent('a'), () => agent('b'), () => graph('g'), () => graph('h')]) {
+      try { await ask() } catch (error) {
+        seen.push([error.name, error.code, error.retryable, error instanceof GraphError,
+                   error instanceof AgentError, error instanceof BudgetError, error.limit]);
+      }
+    }
+    return seen"""
+    failures = [
+        FAILED,
+        CEILING,
+        Failure(kind="graph", message="deep", code="graph_depth", info={"limit": 4}),
+        Failure(kind="graph", message="no", code="graph_failed", info={"retryable": False}),
+    ]
+    assert value_of(source, answer=answers(failures)) == [
+        ["AgentError", "agent_failed", True, True, True, False, None],
+        ["BudgetError", "token_ceiling", False, True, False, True, None],
+        ["GraphError", "graph_depth", False, True, False, False, 4],
+        ["GraphError", "graph_failed", False, True, False, False, None],
+    ]
+
+
+# parallel, pipeline
+
+
+def test_parallel_starts_all_and_keeps_the_order() -> None:
+    finished, driven = drive("return parallel(['a', 'b'].map(x => () => agent(x)).concat([1]))")
+    assert finished.value == ["a", "b", 1]
+    assert [len(turn.requests) for turn in driven.turns] == [2, 0]
+
+
+def test_parallel_rethrows_one_failure_once_all_have_settled() -> None:
+    source = "return parallel([() => agent('a'), () => sleep(50).then(() => log('late'))])"
+    finished, driven = drive(source, answer=answers([FAILED]))
+    assert finished.error is not None
+    assert finished.error.code == "agent_failed"
+    assert [notice.text for notice in driven.notices] == ["late"]
+
+
+def test_parallel_gathers_several_failures() -> None:
+    error = error_of(
+        "return parallel([1, 2, 3].map(i => () => agent('a' + i)))",
+        answer=answers([FAILED, "fine", FAILED]),
+    )
+    assert (error.name, error.message) == ("AggregateError", "2 of 3 parallel tasks failed")
+    assert error.errors == ("AgentError: no answer",) * 2
+
+
+def test_parallel_with_settle_tells_each_end() -> None:
+    source = "return parallel([() => agent('a'), () => { throw new Error('b') }], {settle: true})"
+    ends = value_of(source, answer=answers([FAILED]))
+    assert [each["ok"] for each in ends] == [False, False]
+    assert ends[0]["error"] == {
+        "name": "AgentError",
+        "message": "no answer",
+        "code": "agent_failed",
+        "retryable": True,
+    }
+    assert ends[1]["error"] == {"name": "Error", "message": "b"}
+
+
+@pytest.mark.parametrize("settle", ["", ", {settle: true}"])
+def test_the_ceiling_comes_through_with_what_there_is(settle: str) -> None:
+    """Reports 3 and 4: the cap swallowed by parallel, and results lost at it."""
+    source = f"return parallel([1, 2, 3].map(i => () => agent('a' + i)){settle})"
+    error = error_of(source, answer=answers(["one", CEILING, CEILING]))
+    assert (error.name, error.code) == ("BudgetError", "token_ceiling")
+    assert error.partial == ["one", None, None]
+
+
+def test_the_ceiling_keeps_results_of_inner_parallels_too() -> None:
+    source = """
+    const pair = name => () => parallel([() => agent(name + 1), () => agent(name + 2)]);
+    return parallel([pair('a'), pair('b')])"""
+    error = error_of(source, answer=lambda r: CEILING if r.prompt == "b2" else r.prompt)
+    assert error.partial == [["a1", "a2"], ["b1", None]]
+
+
+def test_pipeline_hands_each_item_on_without_waiting_for_the_others() -> None:
+    source = """
+    return pipeline(['a', 'b'], (x, item, i) => agent(x + i), async (x, item) => {
+      if (item === 'a') await sleep(100);
+      log('done', item);
+      return [x, item];
+    })"""
+    finished, driven = drive(source)
+    assert finished.value == [["a0", "a"], ["b1", "b"]]
+    assert [notice.text for notice in driven.notices] == ["done b", "done a"]
+
+
+# retry
+
+
+def test_retry_waits_longer_each_time_and_tells_of_it() -> None:
+    finished, driven = drive(
+        "return retry(n => agent('try ' + n), {attempts: 4, backoffMs: 100, factor: 3})",
+        answer=answers([FAILED, FAILED, "fine"]),
+    )
+    assert finished.value == "fine"
+    assert [each.prompt for each in driven.requests if each.op == "agent"] == [
+        "try 1",
+        "try 2",
+        "try 3",
+    ]
+    assert driven.notices == [
+        Notice(type="retry", text="AgentError: no answer", attempt=1, delay_ms=100, after=1),
+        Notice(type="retry", text="AgentError: no answer", attempt=2, delay_ms=300, after=3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("failure", "options"),
+    [
+        (CEILING, "{}"),
+        (Failure(kind="agent", message="gone", code="cancelled"), "{}"),
+        (Failure(kind="agent", message="many", code="agent_limit"), "{}"),
+        (Failure(kind="agent", message="no", code="agent_failed", info={"retryable": False}), "{}"),
+        (FAILED, "{attempts: 1}"),
+        (FAILED, "{when: error => error.code !== 'agent_failed'}"),
+    ],
+)
+def test_retry_gives_up_at_once(failure: Failure, options: str) -> None:
+    """Report 5: a storm of retries."""
+    finished, driven = drive(
+        f"return retry(() => agent('a'), {options})", answer=answers([failure, "unreached"])
+    )
+    assert finished.error is not None
+    assert finished.error.code == failure.code
+    assert len(driven.requests) == 1
+
+
+def test_a_backoff_that_grows_without_end_stays_a_number() -> None:
+    _, driven = drive(
+        "return retry(() => agent('a'), {attempts: 10, backoffMs: 1, factor: 1e200})",
+        answer=lambda _: FAILED,
+    )
+    assert max(each.ms for each in driven.requests) == 86_400_000
+    _, driven = drive(
+        "return retry(() => agent('a'), {attempts: 10, factor: 1e200})", answer=lambda _: FAILED
+    )
+    assert {each.op for each in driven.requests} == {"agent"}
+
+
+# time and chance
+
+
+def test_time_is_the_hosts_and_passes_only_while_the_script_waits() -> None:
+    source = """
+    const seen = [Date.now(), new Date().getTime()];
+    for (let i = 0; i < 1e5; i++);
+    seen.push(Date.now());
+    await sleep(2500);
+    seen.push(Date.now(), new Date().toISOString());
+    return seen"""
+    assert value_of(source) == [1000, 1000, 1000, 3500, "1970-01-01T00:00:03.500Z"]
+
+
+def test_timers_fire_in_order_and_can_be_taken_back() -> None:
+    source = """
+    const seen = [];
+    setTimeout((a, b) => seen.push(a + b), 20, 'l', 'ate');
+    setTimeout(() => seen.push('soon'));
+    clearTimeout(setTimeout(() => seen.push('never'), 10));
+    await sleep(30);
+    return seen"""
+    assert value_of(source) == ["soon", "late"]
+
+
+@pytest.mark.parametrize("callback", ["() => { throw x() }", "async () => x()"])
+def test_an_error_in_a_timer_ends_the_script(callback: str) -> None:
+    error = error_of(f"setTimeout({callback}, 1);\nawait sleep(5)")
+    assert (error.name, error.line) == ("ReferenceError", 1)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/St_Johns"])
+def test_dates_are_utc_wherever_the_machine_stands(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    source = """
+    const day = new Date(2026, 0, 2, 3, 4, 5);
+    day.setHours(6);
+    return [day.toISOString(), String(day), day.toDateString(), day.toTimeString(), day.getHours(),
+      day.getTimezoneOffset(), day.toLocaleString(), day.toLocaleDateString(), `${new Date('?')}`,
+      ...['2026-01-02', '2026-01-02T03:04', '2026-01-02T03:04+09:00', 'Jan 2, 2026 03:04',
+          'Fri, 02 Jan 2026 03:04:00 GMT', '01-02-2026'].map(x => new Date(x).toJSON()),
+      Date.parse('2026-01-02T00:00') - Date.UTC(2026, 0, 2), new Date(day).getTime() - day,
+      new Date(0).getYear(), typeof Date(), new Date(null).getTime()]"""
+    try:
+        seen = value_of(source)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert seen == [
+        "2026-01-02T06:04:05.000Z",
+        "Fri Jan 02 2026 06:04:05 GMT+0000 (Coordinated Universal Time)",
+        "Fri Jan 02 2026",
+        "06:04:05 GMT+0000 (Coordinated Universal Time)",
+        6,
+        0,
+        "2026-01-02 06:04:05",
+        "2026-01-02",
+        "Invalid Date",
+        "2026-01-02T00:00:00.000Z",
+        "2026-01-02T03:04:00.000Z",
+        "2026-01-01T18:04:00.000Z",
+        "2026-01-02T03:04:00.000Z",
+        "2026-01-02T03:04:00.000Z",
+        "2026-01-02T00:00:00.000Z",
+        0,
+        0,
+        70,
+        "string",
+        0,
+    ]
+
+
+def test_no_back_door_leads_to_the_machines_time() -> None:
+    """Report 14: the constructor of Date's prototype."""
+    source = """
+    class Own extends Date {}
+    const doors = [Date.prototype.constructor, new Date().constructor, new Own().constructor,
+      Object.getPrototypeOf(Own), Function('return Date')(), (0, eval)('Date'),
+      (async () => {}).constructor('return Date')];
+    const found = [];
+    for (const door of doors) {
+      const kind = door.name === 'anonymous' ? await door() : door;
+      found.push(kind.now(), new kind().getTime());
+    }
+    return [...new Set(found)]"""
+    assert value_of(source) == [1000]
+
+
+def test_chance_comes_from_the_seed() -> None:
+    source = "return [Math.random(), Math.random()]"
+    first = value_of(source)
+    assert first == value_of(source)
+    assert all(0 <= each < 1 for each in first)
+    other = PORT.open(LOW).start(source, None, (1, 2, 3, 2**32 - 1), STATE)
+    assert other.finished is not None
+    assert other.finished.value != first
+    error = error_of("Math.random = () => 0")
+    assert error.name == "TypeError"
+
+
+def test_the_global_object_holds_nothing_but_the_language_and_the_api() -> None:
+    """Report 13, and every trap about what a script may find."""
+    names = set(value_of("return Object.getOwnPropertyNames(globalThis)"))
+    api = {
+        *("agent", "parallel", "pipeline", "retry", "graph", "sleep", "setTimeout"),
+        *("clearTimeout", "phase", "log", "console", "budget"),
+        *("AgentError", "BudgetError", "GraphError"),
+    }
+    assert api <= names
+    other = {name for name in names - api if not name[0].isupper()}
+    assert other == {
+        *("parseInt", "parseFloat", "isNaN", "isFinite", "decodeURI", "decodeURIComponent"),
+        *("encodeURI", "encodeURIComponent", "escape", "unescape", "undefined", "eval"),
+        *("globalThis", "btoa", "atob"),
+    }
+    assert names.isdisjoint({"WeakRef", "FinalizationRegistry", "SharedArrayBuffer", "Atomics"})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "return Object.constructor('return typeof process + typeof require + typeof std')()",
+        "return (async () => {}).constructor('return typeof process+typeof require+typeof std')()",
+        'return Function(\'return Object.getOwnPropertyNames(this).includes("os") + ""\')()',
+    ],
+)
+def test_function_constructors_reach_the_sandbox_alone(source: str) -> None:
+    """Report 13: the escape through the function constructor."""
+    assert value_of(source) in {"undefined" * 3, "false"}
+
+
+def test_nothing_can_be_imported() -> None:
+    assert error_of("await import('/etc/passwd')").name == "ReferenceError"
+    assert error_of("import fs from 'fs'").name == "SyntaxError"
+
+
+# phase, log, budget, args, meta
+
+
+def test_phases_and_logs_are_told_in_order() -> None:
+    finished, driven = drive(
+        """
+    phase('one');
+    await agent('a');
+    console.warn('half', 1, {a: [undefined]}, undefined, null, new TypeError('t'), () => 1);
+    phase('two');
+    await agent('b', {phase: 'own'});
+    await agent('c');"""
+    )
+    assert finished.error is None
+    assert [each.options.phase for each in driven.requests] == ["one", "own", "two"]
+    assert driven.notices == [
+        Notice(type="phase", text="one"),
+        Notice(
+            type="log",
+            text='half 1 {"a":[null]} undefined null TypeError: t () => 1',
+            level="warn",
+            after=1,
+        ),
+        Notice(type="phase", text="two", after=1),
+    ]
+
+
+def test_a_long_log_line_is_cut_and_a_huge_value_is_named() -> None:
+    _, driven = drive("log('x'.repeat(1e5)); log('y'.repeat(4000)); log(Array(1e5).fill(1), {})")
+    assert [len(notice.text) for notice in driven.notices[:2]] == [4001, 4000]
+    assert driven.notices[2].text == "a value of more than 64000 characters {}"
+
+
+def test_the_budget_follows_the_host() -> None:
+    source = """
+    const seen = [budget.total, budget.spent, budget.remaining];
+    await agent('a');
+    return [...seen, budget.spent, budget.remaining]"""
+    assert value_of(source, total=15) == [15, 0, 15, 10, 5]
+    assert value_of("return [budget.total, budget.remaining === Infinity]") == [None, True]
+    assert error_of("budget.spent = 0").name == "TypeError"
+
+
+def test_args_and_results_are_json_both_ways() -> None:
+    args = {"text": "é\u2028\0\U0001f642", "n": [1, -0.5, 1e300, None, True], "__proto__": {"x": 1}}
+    assert value_of("return args", args=args) == args
+    assert value_of("return {a: undefined, b: [undefined], c: new Date(0), d: -0}") == {
+        "b": [None],
+        "c": "1970-01-01T00:00:00.000Z",
+        "d": 0,
+    }
+    assert value_of("") is None
+    assert value_of(r"return '\ud800'") == "\ufffd"  # half a character is none
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("() => 1", "the result: a function is not JSON"),
+        ("{a: [1, {b: Symbol()}]}", "the result: a symbol at a[1].b is not JSON"),
+        ("[NaN]", "the result: NaN at [0] is not JSON"),
+        ("{x: 1n}", "the result: a BigInt at x is not JSON"),
+        ("{x: new Map()}", "the result: a Map at x is not JSON"),
+        ("{x: agent('a')}", "the result: a Promise at x is not JSON"),
+        ("(() => { const a = {}; a.a = {b: a}; return a })()", "a cycle, or a value nested more"),
+    ],
+)
+def test_a_result_that_is_not_json_says_where(value: str, words: str) -> None:
+    source = f"const value = {value}; if (value.x?.then) await value.x; return value"
+    error = error_of(source)
+    assert words in error.message
+    assert error.code == "result_not_json"
+
+
+def test_meta_is_a_plain_constant_in_the_script() -> None:
+    source = "// a Graph\nexport const meta = {name: 'g'};\nreturn meta.name + x"
+    error = error_of(source)
+    assert (error.name, error.line, error.column) == ("ReferenceError", 3, 20)
+    assert value_of(source.replace(" + x", "")) == "g"
+    broken = error_of("export const meta = {name: f()};")
+    assert (broken.name, broken.line, broken.column) == ("SyntaxError", 1, 28)
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("let a = ;", (1, 9)),
+        ("let x = 1;\n  let b = 2 3;", (2, 13)),
+        ("if (true) {\n", (2, 1)),
+        ("return 1\n})", (2, 1)),
+        ("const f = () => {\n  null.x;\n};\n\nf()", (2, 3)),
+        ("await agent('a');\n\nnull.x", (3, 1)),
+    ],
+)
+def test_errors_have_the_place_that_the_user_sees(source: str, place: tuple[int, int]) -> None:
+    error = error_of(source)
+    assert (error.line, error.column) == place
+
+
+def test_thrown_values_of_any_kind_are_told() -> None:
+    for thrown, name, message in (
+        ("'text'", "Error", "text"),
+        ("{a: 1}", "Error", '{"a":1}'),
+        ("null", "Error", "null was thrown, or no memory was left for an error"),
+        ("undefined", "Error", "undefined"),
+        ("Object.assign(new Error('m'), {name: 'Own', code: 'own'})", "Own", "m"),
+        ("new Proxy({}, {get() { throw 1 }})", "Error", "a value that has no words"),
+        ("{get name() { throw 1 }, toJSON() { throw 2 }}", "Error", "[object Object]"),
+    ):
+        error = error_of(f"throw {thrown}")
+        assert (error.name, error.message) == (name, message), thrown
+
+
+# The end
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "agent('a'); return 1",
+        "graph('g'); return 1",
+        "const p = agent('a'); await sleep(1000); return 1",
+        "const work = async () => { await agent('a') }; work(); return 1",
+        "agent('a').then(x => log(x)); return 1",
+    ],
+)
+def test_a_forgotten_agent_is_an_error(source: str) -> None:
+    """Report 9: launched, and not awaited."""
+    error = error_of(source)
+    assert error.code == "unawaited_agents"
+
+
+def test_the_error_names_the_forgotten_agents() -> None:
+    error = error_of("agent('a', {label: 'first'}); agent('b'); graph('g')")
+    assert error.message == (
+        "the script ended before 3 calls of agent() or graph() that nothing waits for: "
+        '"first", "b", "graph g". Await each of them'
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "return await agent('a').then(x => x)",
+        "return agent('a').catch(() => 0).finally(() => 1)",
+        "const p = agent('a'); await sleep(5); return p",
+        "return (await Promise.all([agent('a'), agent('b')]))[0]",
+        "return Promise.race([agent('a'), sleep(1000)])",
+        "return Promise.race([sleep(0).then(() => 'a'), agent('b').then(x => sleep(50))])",
+        "const [p] = await Promise.allSettled([agent('a')]); return p.value",
+        "return new Promise(resolve => agent('a').then(resolve))",
+        "Promise.prototype.then = function () { throw 1 }; return await agent('a')",
+    ],
+)
+def test_no_false_alarm_about_forgotten_agents(source: str) -> None:
+    """Report 9's other half: alarms that came from patching `then`."""
+    assert value_of(source) == "a"
+
+
+def test_a_script_that_waits_for_nothing_has_failed() -> None:
+    assert error_of("await new Promise(() => {})").code == "graph_stalled"
+    assert error_of("await agent('a'); await new Promise(() => {})").code == "graph_stalled"
+
+
+def test_what_a_race_left_behind_is_pending_at_the_end() -> None:
+    finished, driven = drive("return Promise.race([agent('a'), sleep(1000)])")
+    assert finished.value == "a"
+    assert driven.turns[-1].pending == 1
+    assert driven.turns[-1].requests == ()
+
+
+def test_late_and_unknown_answers_are_ignored() -> None:
+    vm = PORT.open(LOW)
+    vm.start("return [await agent('a'), await agent('b')]", None, SEED, STATE)
+    for _ in range(2):
+        turn = vm.settle([Settlement(id=1, ok=True, value=1), Settlement(id=9, ok=True)], STATE)
+    turn = vm.settle([Settlement(id=2, ok=True, value=2)], STATE)
+    assert turn.finished is not None
+    assert turn.finished.value == [1, 2]
+
+
+def test_a_closed_vm_says_so() -> None:
+    vm = PORT.open(LOW)
+    vm.start("await agent('a')", None, SEED, STATE)
+    vm.close()
+    vm.close()
+    with pytest.raises(VmLimitError, match="closed"):
+        vm.settle([], STATE)
+
+
+# What a script does to the built-ins harms the script alone
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "Object.prototype.toJSON = () => ({requests: []})",
+        "Array.prototype.toJSON = String.prototype.toJSON = () => 'forged'",
+        "JSON.stringify = () => 'forged'; JSON.parse = () => ({})",
+        "Map.prototype.get = Map.prototype.set = Map.prototype.delete = () => { throw 1 }",
+        "Function.prototype.call = Function.prototype.apply = Function.prototype.bind = () => 1",
+        "Array.prototype.push = Array.prototype[Symbol.iterator] = () => { throw 1 }",
+        "Object.defineProperty(Array.prototype, 0, {set() { throw 1 }})",
+        "Object.defineProperty(Object.prototype, 'get', {get() { throw 1 }})",
+        "Object.prototype.kind = 'agent'; Object.prototype.label = Object.prototype.value = 1",
+        "Object.keys = Object.create = Reflect.apply = () => { throw 1 }",
+        "Error = undefined; globalThis.Promise = undefined; globalThis.String = undefined",
+        "Error.stackTraceLimit = 0",
+        "Object.setPrototypeOf(agent('z').constructor, null)",
+    ],
+)
+def test_tricks_with_prototypes_forge_nothing(trick: str) -> None:
+    finished, driven = drive(f"try {{ {trick} }} catch {{}}\nreturn [await agent('a')]")
+    if "agent('z')" in trick:
+        assert finished.error is not None
+        assert finished.error.code == "unawaited_agents"
+    else:
+        assert finished.value == ["a"]
+        assert driven.requests == [Request(id=1, op="agent", prompt="a")]
+
+
+def test_the_preludes_own_functions_are_out_of_reach() -> None:
+    source = """
+    const names = Object.getOwnPropertyNames(globalThis);
+    try { Error.prepareStackTrace = (e, frames) => frames.map(f => f.getFunction?.()) } catch {}
+    const stack = new Error('x').stack;
+    return [names.some(n => ['start', 'settle', 'take', 'write'].includes(n)), typeof stack,
+            agent.caller === undefined]"""
+    error = error_of(source)  # reading a strict function's caller is an error of the language
+    assert error.name == "TypeError"
+    assert value_of(source.replace("agent.caller === undefined", "1")) == [False, "string", 1]
+
+
+def test_a_script_cannot_replace_the_api() -> None:
+    for name in ("agent", "budget", "Date", "setTimeout"):
+        assert error_of(f"globalThis.{name} = 1").name == "TypeError"
+        assert value_of(f"const {name} = 1; return {name}") == 1
+
+
+# Without the engine
+
+
+def test_without_the_engine_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "_quickjs", None)
+    with pytest.raises(VmMissingError, match=r"pip install 'pullcord\[graphs\]'"):
+        ScriptVmPort().open(VmLimits())
+
+
+def test_the_archived_engine_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Old:
+        """An engine of before 2023."""
+
+        def set_max_stack_size(self, limit: int) -> None: ...
+
+        def eval(self, source: str) -> Any:
+            return False
+
+    monkeypatch.setattr(import_module("_quickjs"), "Context", Old)
+    with pytest.raises(VmMissingError, match="archived package quickjs"):
+        ScriptVmPort().open(VmLimits())
+
+
+def test_the_same_script_gives_the_same_turns() -> None:
+    source = """
+    phase('p');
+    const ask = i => () => retry(() => agent(`${i} ${Math.random()}`));
+    const all = await parallel([1, 2, 3].map(ask));
+    log(new Date(), all);
+    await sleep(10 * Math.random());
+    return {all, at: Date.now()}"""
+    runs = [drive(source, total=100)[1].turns for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert json.dumps(repr(runs[0])) == json.dumps(repr(runs[1]))
