@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from actors.chance import Stream
+from actors.graphs.seam import VmPort
 from actors.messages import SessionMeta
 from transports.clock import Clock
 from transports.envelope import Envelope
@@ -94,6 +95,10 @@ class Context(Clock, Protocol):
     @property
     def store(self) -> Store:
         """The durable state of this actor."""
+
+    @property
+    def vm(self) -> VmPort | None:
+        """Where this actor gets VMs for scripts, None where there are none."""
 
     def random(self, purpose: str) -> Stream:
         """Return this actor's stream of chance for `purpose`; another purpose never shifts it."""
@@ -203,5 +208,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     server: str = "server"
     relay: str = "relay"
     engine: str = "engine"
+    model: str = "model"
+    files: Mapping[str, str] = {}  # the texts that its config names, by name
     sessions: tuple[Session, ...] = ()  # a relay's own; for an agent, those that it may run
     steps: tuple[Step, ...] = ()  # an owner's

@@ -104,16 +104,19 @@ class Engine:
         self.running: dict[str, Execution] = {}  # by execution id
         for execution in self.executions.scan("open", limit=RECOVER_LIMIT):
             if execution.completion is None:
-                done = Completion(
-                    execution_id=execution.execution_id,
-                    status="interrupted",
-                    error="the engine stopped while the Graph ran",
-                )
-                self.finish(context, execution, done)
+                self.finish(context, execution, self.interrupted(execution))
             elif context.store.writable:
                 self.report(context, execution)
             else:  # or the report, its answer and the next failed write would go round at one time
                 context.set_timer("report:" + execution.channel, self.config.report_us)
+
+    def interrupted(self, execution: Execution) -> Completion:
+        """Return the end of an execution that a former boot left unfinished."""
+        return Completion(
+            execution_id=execution.execution_id,
+            status="interrupted",
+            error="the engine stopped while the Graph ran",
+        )
 
     def on_run(self, context: Context, envelope: Envelope[FleetRun]) -> FleetStarted | FleetUnknown:
         """Start the channel's Graph, or say under which id it was started before."""
@@ -125,11 +128,14 @@ class Engine:
         known = Execution(channel=channel, execution_id=execution_id, relay=envelope.source)
         self.executions.put(channel, known)
         self.running[execution_id] = known
-        context.set_timer(
-            "end:" + execution_id, self.draw(context, "duration", self.config.duration_us)
-        )
         context.log("engine.started", run=run_of(channel), execution=execution_id)
+        self.begin(context, known, envelope.body)
         return FleetStarted(channel=channel, execution_id=execution_id)
+
+    def begin(self, context: Context, execution: Execution, run: FleetRun) -> None:
+        """Let an execution's Graph run."""
+        duration_us = self.draw(context, "duration", self.config.duration_us)
+        context.set_timer(f"end:{execution.execution_id}", duration_us)
 
     def standing(self, execution: Execution) -> FleetStarted | FleetUnknown:
         """Return how a channel stands."""
@@ -158,7 +164,11 @@ class Engine:
         execution = self.running.get(envelope.body.execution_id)
         if execution is not None:
             context.log("engine.stopping", run=run_of(execution.channel))
-            context.set_timer("stop:" + envelope.body.execution_id, self.config.stop_us)
+            self.stop(context, envelope.body.execution_id)
+
+    def stop(self, context: Context, execution_id: str) -> None:
+        """Let an execution's Graph end soon."""
+        context.set_timer("stop:" + execution_id, self.config.stop_us)
 
     def on_timer(self, context: Context, timer: str) -> None:
         """End an execution, by itself or because it was stopped; or report an end again."""

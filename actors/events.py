@@ -2,7 +2,8 @@
 
 A replaceable relay's or agent's own log events are not among them: a metric must not depend on
 the honesty of what it measures. `agent.ticket` and `agent.noticed` are seen by the host, in the
-messages that reach an agent.
+messages that reach an agent. The agents of `agent.started`, `agent.refused` and `agent.finished`
+are others: a Graph's own, which the fleet engine tells of.
 """
 
 from __future__ import annotations
@@ -32,6 +33,28 @@ EVENTS: dict[str, Event] = {
     "engine.started": Event(("run", "execution"), "the engine began to execute the run's Graph"),
     "engine.stopping": Event(("run",), "the engine was told to stop"),
     "engine.finished": Event(("run", "status", "tokens", "cost"), "an execution has ended"),
+    "fleet.started": Event(("run", "execution", "graph"), "a run's Graph began, or waits no more"),
+    "fleet.phase": Event(("run", "graph", "text"), "a Graph's script named its phase"),
+    "fleet.log": Event(("run", "graph", "text"), "a Graph's script logged a line"),
+    "fleet.retry": Event(
+        ("run", "graph", "text", "attempt"), "a Graph's script tries something again"
+    ),
+    "fleet.finished": Event(
+        ("run", "status", "tokens", "cost", "agents", "refused"),
+        "a run's Graph has ended, and all that its agents used is counted",
+    ),
+    "graph.started": Event(("run", "graph", "depth"), "a Graph called another one"),
+    "graph.finished": Event(("run", "graph", "status"), "a Graph that was called has ended"),
+    "agent.started": Event(
+        ("run", "graph", "agent", "label", "phase"), "a Graph's agent was given to the model"
+    ),
+    "agent.refused": Event(
+        ("run", "graph", "agent", "code"), "a Graph's agent was not started, for this reason"
+    ),
+    "agent.finished": Event(
+        ("run", "graph", "agent", "status", "code", "tokens", "cost", "spent"),
+        "a Graph's agent has ended; expired is one that took too long",
+    ),
     "agent.ticket": Event(("run",), "a ticket reached its agent for the first time"),
     "agent.noticed": Event(("run", "status"), "an agent first saw its run's final status"),
 }

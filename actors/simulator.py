@@ -25,6 +25,7 @@ from actors.errors import (
     describe_turn,
     raised_in,
 )
+from actors.ports import PortedContext, PortedHost
 from actors.stores.memory import MemoryStore, Undo
 from actors.streams import HashedStream
 from logs.record import Recorder
@@ -52,7 +53,7 @@ Watcher = Callable[[int, dict[str, Any]], None]
 Observer = Callable[[int, Envelope[Any]], None]
 
 
-class ActorContext(VirtualClock):
+class ActorContext(PortedContext, VirtualClock):
     """What one actor may do; nothing that it sends is delivered before its turn has committed."""
 
     __slots__ = (
@@ -169,7 +170,7 @@ class ActorContext(VirtualClock):
         self._world.on_done(self.name)
 
 
-class Simulator:
+class Simulator(PortedHost):
     """Built once for a cell. `run` starts every actor from an empty store, once a replication."""
 
     context_type = ActorContext

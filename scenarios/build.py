@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 from actors.actor import Place, Session, Step
 from actors.errors import LimitReachedError, WouldSleepForeverError
 from actors.events import EVENTS
+from actors.graph_engine import GraphEngine
 from actors.guarded import CommitHook, simulator
 from actors.messages import Message
 from actors.simulator import Simulator
 from actors.text import slug_of
 from scenarios.cast import ForeignActorError, make_actor
+from scenarios.graphs import model_of, vm_port
 from scenarios.matchers import Matcher, parse_matcher
 from scenarios.metrics import Column, Metric, Taps, make_metric
 from scenarios.problems import listed
@@ -74,7 +76,10 @@ class CellRun:
             if one.kind == "engine" and places[one.name].relay in programs:
                 continue  # the program is its own
             heard = one.kind in ("server", "engine")  # metrics don't believe the others' own words
-            self.simulator.add(one.name, make_actor(one, places[one.name], folder), heard)
+            actor = make_actor(one, places[one.name], folder)
+            self.simulator.add(one.name, actor, heard)
+            if isinstance(actor, GraphEngine):
+                self.simulator.vm = vm_port()
         self.faults = [_at_work(fault) for fault in scenario.faults]
         self._codec = Codec(self._messages()) if coded else None
         self._wiring, self._lines = self._wire()
@@ -230,11 +235,13 @@ def places_of(scenario: Scenario) -> dict[str, Place]:
         number = by_kind[one.kind].index(one.name)
         relay = relays[number] if one.kind in ("relay", "engine", "owner") else relays[0]
         mine = tuple(s for s in sessions if s.relay == relay)
+        engine = engines[relays.index(relay)]
         places[one.name] = Place(
             name=one.name,
             server=by_kind["server"][0],
             relay=relay,
-            engine=engines[relays.index(relay)],
+            engine=engine,
+            model=model_of(engine),
             sessions=_sessions_of(one, sessions, mine),
             steps=_steps(scenario, mine) if one.kind == "owner" else (),
         )

@@ -23,12 +23,14 @@ import msgspec
 from actors.actor import Actor, Place
 from actors.agent import Agent
 from actors.engine import Engine
+from actors.graph_engine import GraphEngine
 from actors.owner import Owner
 from actors.relay import Relay
 from actors.server import Server
 from scenarios.decode import fields_of
+from scenarios.graphs import GraphFileError, check_scripts_can_run, furnished, make_model
 from scenarios.problems import listed, quote, suggest
-from scenarios.spec import ACTOR_KEYS, Cast, Kind
+from scenarios.spec import ACTOR_KEYS, GRAPH_USE, Cast, Kind
 from scenarios.stand_in import StandIn
 
 BUILT_IN_USE = "built-in"  # what `use` says for no class of one's own, for one that is swept
@@ -46,20 +48,25 @@ class NoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ForeignActorError(Exception):
-    """A user's actor can't be used: one sentence, and a cure."""
+    """A user's actor or Graph can't be used: one sentence, a cure, and the key at fault."""
 
-    def __init__(self, sentence: str, cure: str | None = None) -> None:
+    def __init__(self, sentence: str, cure: str | None = None, key: str = "use") -> None:
         self.cure = cure
+        self.key = key
         super().__init__(sentence)
 
 
 def actor_class(kind: Kind, use: str | None, folder: Path) -> type[Any]:
     """Return the class that plays a part: the built-in one, or that of `use = "file.py:Class"`.
 
+    `use = "graph"` is the built-in engine that runs Graphs.
+
     The file is looked for from `folder`, the scenario's own. ForeignActorError if it can't be used.
     """
     if use is None or use == BUILT_IN_USE:
         return BUILT_IN[kind]
+    if kind == "engine" and use == GRAPH_USE:
+        return GraphEngine
     path, name = foreign_path(use, folder)
     module = load_file(path)
     candidate = getattr(module, name, None)
@@ -78,8 +85,16 @@ def actor_class(kind: Kind, use: str | None, folder: Path) -> type[Any]:
 
 def make_actor(cast: Cast, place: Place, folder: Path) -> Actor:
     """Return the actor that plays a part; ForeignActorError if it can't be made."""
-    kind = actor_class(cast.kind, cast.use, folder)
-    if cast.use is None:
+    try:
+        place = furnished(cast.config, place, folder)
+        if cast.kind == "model":
+            return make_model(cast.config, place)
+        kind = actor_class(cast.kind, cast.use, folder)
+        if issubclass(kind, GraphEngine):
+            check_scripts_can_run()
+    except GraphFileError as error:
+        raise ForeignActorError(str(error), error.cure, error.key) from error
+    if cast.use is None or not cast.foreign:
         actor: Actor = kind(cast.config, place)
         return actor if cast.command is None else StandIn(actor)
     try:

@@ -21,6 +21,7 @@ from scenarios.cast import (
     make_actor,
 )
 from scenarios.decode import Decoder, fields_of
+from scenarios.graphs import model_roles
 from scenarios.matchers import MESSAGES, MetricError, parse_matcher
 from scenarios.metrics import make_metric
 from scenarios.places import Keys
@@ -194,7 +195,7 @@ class CellLoader:
                 self.unnamed.add(kind)
             elif kind == "relay":
                 relays = len(decoded)
-        return roles
+        return [*roles, *model_roles(roles)]
 
     def actors(
         self, kind: Kind, profile: Mapping[str, Any], workload: Mapping[str, Any], relays: int
@@ -317,14 +318,14 @@ class CellLoader:
             seen.add(name)
 
     def try_foreign(self, scenario: Scenario, roles: list[Role]) -> None:
-        """Report actors of a user's own that can't be made."""
-        foreign = [role for role in roles if role.cast.use is not None]
+        """Report actors that can't be made: a user's own, and those that need files."""
+        foreign = [role for role in roles if role.cast.use or role.cast.kind == "model"]
         places = places_of(scenario) if foreign else {}
         for role in foreign:
             try:
                 make_actor(role.cast, places[role.cast.name], self.folder)
             except ForeignActorError as error:
-                self.decoder.problem((*role.path, "use"), str(error), cure=error.cure)
+                self.decoder.problem((*role.path, error.key), str(error), cure=error.cure)
 
     # The rest
 

@@ -15,6 +15,7 @@ from scenarios.cast import foreign_path
 from scenarios.cell import CellLoader, Part, tables_of
 from scenarios.decode import Decoder
 from scenarios.expect import Expectation, ExpectationError, parse_expectation
+from scenarios.graphs import files_of
 from scenarios.overrides import FLAG, Override, apply_overrides, assign
 from scenarios.places import Keys
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
@@ -67,16 +68,30 @@ class Plan:
     @property
     def foreign(self) -> tuple[str, ...]:
         """Every `use` in any cell, each once."""
-        uses = {cast.use: None for one in self.scenarios for cast in one.cast if cast.use}
+        uses = {
+            cast.use: None
+            for one in self.scenarios
+            for cast in one.cast
+            if cast.use and cast.foreign
+        }
         return tuple(uses)
+
+    @property
+    def graph_files(self) -> tuple[Path, ...]:
+        """The files of every Graph in any cell, each once."""
+        casts = [cast for one in self.scenarios for cast in one.cast]
+        files = [path for cast in casts for path in files_of(cast.config, self.folder).values()]
+        return tuple(dict.fromkeys(files))
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that decides the results: the data, and the user's own actors."""
+        """A hash of all that decides the results: the data, the user's own actors, the Graphs."""
         state = blake2b(msgspec.json.encode(self.data, order="sorted"), digest_size=16)
         for use in self.foreign:
             path, name = foreign_path(use, self.folder)
             state.update(name.encode() + b"\0" + path.read_bytes())
+        for path in self.graph_files:
+            state.update(path.name.encode() + b"\0" + path.read_bytes())
         return state.hexdigest()
 
 

@@ -21,6 +21,7 @@ import msgspec
 
 from actors import messages
 from actors.events import EVENTS
+from actors.graphs.messages import GRAPH_MESSAGES
 from actors.messages import TERMINAL, Message
 from scenarios.decode import fields_of
 from scenarios.problems import listed, quote, suggest
@@ -33,11 +34,13 @@ MESSAGES: dict[str, type[Message]] = {
     name: kind
     for name, kind in vars(messages).items()
     if isinstance(kind, type) and issubclass(kind, Message) and kind not in (Message, *PARTS)
-}
+} | {kind.__name__: kind for kind in GRAPH_MESSAGES}
 
 Key = Literal["count", "value", "from", "to"]  # the keys of a metric that have a matcher
 
-_EVENT_NUMBERS = frozenset({"tokens", "cost", "truncated", "chars", "bytes", "delivery"})
+_RUN_NUMBERS = ("tokens", "cost", "truncated", "chars", "bytes", "delivery")
+_FLEET_NUMBERS = ("agents", "attempt", "depth", "refused", "spent")
+_EVENT_NUMBERS = frozenset((*_RUN_NUMBERS, *_FLEET_NUMBERS))
 _CHOICES: dict[str, tuple[str, ...]] = {
     "status": STATUSES,
     "was": STATUSES,

@@ -10,6 +10,7 @@ import msgspec
 
 from actors.config import describe
 from actors.events import EVENTS
+from actors.graph_engine import GraphEngine
 from scenarios.cast import BUILT_IN, config_class
 from scenarios.checks import CHECKS, sentence_of
 from scenarios.fields import (
@@ -25,6 +26,7 @@ from scenarios.matchers import MESSAGES
 from scenarios.problems import Problem, ScenarioError, quote, suggest
 from scenarios.spec import (
     FAULTS,
+    GRAPH_USE,
     PROFILES,
     ActorTable,
     ExpectTable,
@@ -50,6 +52,8 @@ ACTORS: Final[Mapping[str, str]] = {
     "agent": "queues runs, and polls its tickets",
     "owner": "shares, unshares and renames sessions, by the steps of [[step]]",
 }
+GRAPH_TITLE: Final = f'use = "{GRAPH_USE}" in [engine]'
+GRAPH_MEANING: Final = "runs JavaScript Graphs, and has a model answer their agents"
 SWEEP: Final[Mapping[str, tuple[str, str]]] = {
     "product": ("table of lists", 'every combination of the values: "agent.poll" = ["every 2s"]'),
     "zip": ("table of lists", "the first values of all lists together, then the second, and so on"),
@@ -167,6 +171,8 @@ def _tables() -> Iterator[Section]:
     yield _table("[run]", "how often, from which seed, and when it ends", keys_of(RunTable))
     for kind, actor in BUILT_IN.items():
         yield _table(f"[{kind}]", ACTORS[kind], keys_of(config_class(actor)))
+        if kind == "engine":
+            yield _table(GRAPH_TITLE, GRAPH_MEANING, keys_of(GraphEngine.Config))
     several = "in each of these tables, and in [[relay]] and so on for several that differ"
     yield _table("every actor", several, keys_of(ActorTable))
     yield _table("[workload]", "what all agents queue", workload_keys())

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 
 from actors.chance import FAMILIES, Counts, Durations, Numbers, Sizes
+from actors.graph_engine import GraphEngine
 from actors.polls import PollPlan
 from scenarios.cast import BUILT_IN, BUILT_IN_USE, config_class
 from scenarios.fields import Key, bare, fault_kind, keys_of, members, toml_value, workload_keys
@@ -19,6 +20,7 @@ from scenarios.names import SWEEP, names
 from scenarios.overrides import TABLES, TOP
 from scenarios.spec import (
     FAULTS,
+    GRAPH_USE,
     KINDS,
     ActorTable,
     ExpectTable,
@@ -34,6 +36,7 @@ from scenarios.spec import (
 from transports.faults.fault import Fault
 from transports.units import Duration, Offset, Size
 
+GRAPH_ENGINE: Final = "engine-of-graphs"
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _AMOUNT: Final = r"(?:[0-9]+(?:us|ms|s|m|h|d))*[0-9]+(?:\.[0-9]+)?(?:us|ms|s|m|h|d)"
@@ -101,7 +104,9 @@ def json_schema() -> dict[str, Any]:
         "title": "pullcord scenario",
         "description": "What is tried, what is measured, and what must hold.",
         **top,
-        "$defs": several | {f"built-in-{kind}": _built_in(kind) for kind in KINDS},
+        "$defs": several
+        | {f"built-in-{kind}": _built_in(kind) for kind in KINDS}
+        | {GRAPH_ENGINE: _table((*keys_of(ActorTable), *keys_of(GraphEngine.Config)))},
     }
 
 
@@ -141,13 +146,19 @@ def _one_or_more(name: str) -> dict[str, Any]:
 def _actor(kind: Kind) -> dict[str, Any]:
     """Return an actor's table; with a class of one's own it may have any key."""
     config = {"$ref": f"#/$defs/built-in-{kind}"}
-    return {
+    table: dict[str, Any] = {
         "type": "object",
         "properties": {key.name: _key(key) for key in keys_of(ActorTable)},
         "if": {"required": ["use"], "properties": {"use": {"not": {"const": BUILT_IN_USE}}}},
         "else": config,
         "anyOf": [config, {}],
     }
+    if kind == "engine":
+        graphs = {"$ref": f"#/$defs/{GRAPH_ENGINE}"}
+        runs_graphs = {"required": ["use"], "properties": {"use": {"const": GRAPH_USE}}}
+        table["allOf"] = [{"if": runs_graphs, "then": graphs}]
+        table["anyOf"] = [config, graphs, {}]
+    return table
 
 
 def _built_in(kind: Kind) -> dict[str, Any]:

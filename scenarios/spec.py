@@ -44,8 +44,9 @@ Name = Annotated[
         description="letters, digits, hyphens and underscores, 64 characters at most",
     ),
 ]
-Kind = Literal["server", "relay", "engine", "agent", "owner"]
-KINDS: tuple[Kind, ...] = ("server", "relay", "engine", "agent", "owner")
+Kind = Literal["server", "relay", "engine", "agent", "owner", "model"]
+KINDS: tuple[Kind, ...] = ("server", "relay", "engine", "agent", "owner")  # those with tables
+GRAPH_USE = "graph"  # what `use` says for an engine that runs Graphs
 REPLICATIONS_LIMIT = 10_000_000  # a day's work on one core; more is a slip of the pen
 CELLS_LIMIT = 10_000  # a table of more rows is read by nobody
 ACTOR_KEYS = (
@@ -309,6 +310,11 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
     use: str | None
     config: Any
     command: tuple[str, ...] | None = None
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its class is a user's own."""
+        return self.use not in (None, GRAPH_USE)
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):

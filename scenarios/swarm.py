@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from actors.chance import Stream
+from actors.graphs.messages import GRAPH_MESSAGES
 from actors.streams import HashedStream
 from scenarios.matchers import MESSAGES
 
@@ -22,6 +23,9 @@ INCLUDED = 0.4  # the share of plans that have a given fault
 BREAKING = 5  # each so many-th plan breaks connections too: it takes longer, and more is lost by it
 
 Table = dict[str, Any]
+
+# Those of a Graph's agents are not among them: most scenarios have none.
+MESSAGES_OF_RUNS = [name for name, kind in MESSAGES.items() if kind not in GRAPH_MESSAGES]
 
 
 def plan_of(seed: int, number: int, kinds: Mapping[str, str]) -> list[Table]:
@@ -96,7 +100,7 @@ def _drops(stream: Stream, names: list[str]) -> Iterator[Table]:
 def _one_drop(stream: Stream, _names: list[str]) -> Iterator[Table]:
     yield {
         "kind": "drop",
-        "message": _one(stream, list(MESSAGES)),
+        "message": _one(stream, MESSAGES_OF_RUNS),
         "nth": 1 + int(stream.random() * 4),
         "for": _text(HEAL_S),
     }

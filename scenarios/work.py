@@ -394,7 +394,7 @@ def kind_of(error: BaseException) -> str:
 def trouble_of(error: BaseException, replication: int, cell: CellRun | None = None) -> Trouble:
     """Return what is told of a replication that did not reach its end."""
     foreign = (
-        {one.name for one in cell.scenario.cast if one.use or one.command}
+        {one.name for one in cell.scenario.cast if one.foreign or one.command}
         if cell is not None
         else {""}
     )

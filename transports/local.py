@@ -37,7 +37,8 @@ from transports.tcp import (
 )
 from transports.wiring import Wiring
 
-RANKS = {"server": 0, "engine": 1, "relay": 2, "owner": 3, "agent": 4}  # by an actor's kind
+# By an actor's kind.
+RANKS = {"server": 0, "model": 0, "engine": 1, "relay": 2, "owner": 3, "agent": 4}
 LOOPBACK = "127.0.0.1"
 
 # Nobody in memory is half-open, and a virtual clock may jump by days while a mailbox is full.

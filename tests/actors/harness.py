@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from actors.actor import Actor, Place, Session, Step, Unanswered
 from actors.agent import Agent
 from actors.engine import Engine
+from actors.graphs.seam import VmPort
 from actors.guarded import CommitHook, simulator
 from actors.owner import Owner
 from actors.relay import Relay
@@ -42,6 +43,7 @@ class FakeContext:
         self.name = name
         self.journal: list[Undo] = []
         self.store = MemoryStore(self.journal)
+        self.vm: VmPort | None = None
         self.now_us = 0
         self.wall_us = EPOCH_US
         self.ids = 0

@@ -13,6 +13,8 @@ from actors.engine import Engine
 from actors.events import EVENTS
 from actors.messages import Completion
 from actors.server import Server
+from tests.actors.graphs.fake_vm import Api
+from tests.actors.graphs.graph_world import play
 from tests.actors.harness import SESSION, S, Trace, make_cell
 from tests.actors.service import Service
 from transports.envelope import Envelope
@@ -55,7 +57,24 @@ def said() -> list[tuple[str, str, dict[str, Any]]]:
         found += [(record[3], record[5], record[6]) for record in trace.kinds("event")]
     service = Service()
     service.complete("nobody", Completion(execution_id=None, status="failed"))
-    return found + [("server", event, fields) for event, fields in service.context.events]
+    found += [("server", event, fields) for event, fields in service.context.events]
+    return found + [(record[3], record[5], record[6]) for record in told_of_graphs()]
+
+
+def told_of_graphs() -> list[tuple[Any, ...]]:
+    """What an engine says of a Graph that does a little of everything."""
+
+    async def main(api: Api, _: Any) -> Any:
+        api.say("phase", "all of it")
+        api.say("log", "a line")
+        api.say("retry", "again", attempt=1)
+        await api.settled([api.agent("one"), api.agent("two"), api.graph("other")])
+
+    async def other(_api: Api, _: Any) -> None:
+        return None
+
+    world = play(main, others={"other": other}, max_agents=1)
+    return world.trace.kinds("event")
 
 
 SAID = said()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from actors.actor import Place
 from actors.events import EVENTS
+from actors.graphs.messages import GRAPH_MESSAGES
 from actors.messages import GetGraphRun, GraphRun
 from actors.server import TRANSITIONS
 from scenarios.cast import BUILT_IN, config_class
@@ -138,6 +139,7 @@ def test_every_message_is_one_that_some_actor_understands() -> None:
         for actor in BUILT_IN.values()
         for message in actor(config_class(actor)(), place).handlers
     }
+    handled |= {kind.__name__ for kind in GRAPH_MESSAGES}  # a Graph's engine and its model
     listing = {"GraphSessions"}  # no built-in agent asks for it
     assert set(MESSAGES) == handled - {"Unanswered"} | listing
 

@@ -1,0 +1,237 @@
+"""The fleet engine that runs real Graphs: JavaScript programs whose agents are asked of a model.
+
+What it says to its relay is what the synthetic engine says: a channel starts once for ever, its end
+is repeated until the relay has it on disk, and what was under way when the engine died is reported
+as interrupted, with the tokens that it had used. Each run is a `Fleet`; here it meets the world.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from actors.actor import Context, Handler, Place, TableSpec, Unanswered
+from actors.engine import Engine, Execution, run_of
+from actors.graphs.fleet import Fleet
+from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
+from actors.graphs.model import ModelConfig
+from actors.graphs.operations import Limits
+from actors.messages import (
+    Completion,
+    FleetAcknowledged,
+    FleetCancel,
+    FleetQuery,
+    FleetRun,
+)
+from actors.text import bounded
+from transports.envelope import Envelope
+from transports.units import Duration
+
+_replace = msgspec.structs.replace
+
+
+class Spending(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a run has used so far, which must not be forgotten when its engine dies."""
+
+    tokens: int
+    cost: float
+
+
+SPENDINGS = TableSpec("spendings", Spending)
+
+
+class GraphEngine(Engine):
+    """See the module's docstring."""
+
+    blocking = True  # a script computes within a turn, in a process of its own
+
+    class Config(ModelConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+        """What a scenario may set of an engine that runs Graphs, and of the model behind it.
+
+        The model's keys are those of its agents: how long one takes, what it uses, how often it
+        fails or answers what does not fit its schema.
+        """
+
+        graph: Annotated[str, "the JavaScript file that runs; others beside it are its sub-graphs"]
+        args: Annotated[
+            dict[str, Any], "what the Graph is given, below the run's own arguments"
+        ] = msgspec.field(default_factory=dict)
+        max_concurrency: Annotated[
+            int, msgspec.Meta(ge=1, le=10_000), "how many agents of a run work at once"
+        ] = 8
+        token_ceiling: Annotated[
+            Annotated[int, msgspec.Meta(ge=1)] | None,
+            "no agent starts once a run has used so many tokens; without it any number",
+        ] = None
+        max_agents: Annotated[
+            int, msgspec.Meta(ge=1, le=100_000), "how many agents a run may start"
+        ] = 1_000
+        max_runs: Annotated[
+            int, msgspec.Meta(ge=1, le=10_000), "how many runs go at once; others wait"
+        ] = 1
+        agent_timeout_us: Annotated[Duration, "how long an agent may take"] = msgspec.field(
+            name="agent_timeout", default=Duration(600_000_000)
+        )
+        deadline_us: Annotated[Duration, "how long a run may take; 0s for ever"] = msgspec.field(
+            name="deadline", default=Duration(86_400_000_000)
+        )
+        stop_us: Annotated[Duration, "how long a model may take to stop an agent"] = msgspec.field(
+            name="stop", default=Duration(5_000_000)
+        )
+        report_us: Annotated[Duration, "how often it tells a silent relay of a Graph's end"] = (
+            msgspec.field(name="report", default=Duration(10_000_000))
+        )
+
+        def __post_init__(self) -> None:
+            """Refuse times of 0, which would go round at one instant, and a model's mistakes."""
+            super().__post_init__()
+            for name in ("agent_timeout", "stop", "report"):
+                if not getattr(self, f"{name}_us"):
+                    raise ValueError(f"{name} must be longer than 0s")
+
+    config: Config  # type: ignore[assignment]  # a real Graph takes what its agents take
+
+    def __init__(self, config: Config, place: Place) -> None:
+        self.config = config
+        self.place = place
+        self.fleets: dict[str, Fleet] = {}  # by execution id
+        self.name = graph_name(config.graph)
+        self.library = {
+            graph_name(name): text for name, text in place.files.items() if name.endswith(".js")
+        }
+        self.limits = Limits(
+            max_concurrency=config.max_concurrency,
+            token_ceiling=config.token_ceiling,
+            max_agents=config.max_agents,
+            agent_timeout_us=config.agent_timeout_us,
+            deadline_us=config.deadline_us,
+            stop_us=config.stop_us,
+        )
+        self.handlers: Mapping[type[Any], Handler] = {
+            FleetRun: self.on_run,
+            FleetQuery: self.on_query,
+            FleetCancel: self.on_cancel,
+            FleetAcknowledged: self.on_acknowledged,
+            AgentAnswer: self.on_answer,
+            Unanswered: self.on_unanswered,
+        }
+
+    def on_start(self, context: Context) -> None:
+        """Drop the scripts of a former boot, and report what it left."""
+        for fleet in self.fleets.values():
+            fleet.abandon()
+        self.fleets = {}
+        self.by_run: dict[str, Fleet] = {}
+        self.waiting: deque[tuple[Execution, FleetRun]] = deque()
+        self.spendings = context.store.table(SPENDINGS)
+        super().on_start(context)
+
+    def interrupted(self, execution: Execution) -> Completion:
+        """Return the end of an execution that a former boot left, with what it had used."""
+        done, spending = super().interrupted(execution), self.spendings.get(execution.channel)
+        if spending is None:
+            return done
+        return _replace(done, total_tokens=spending.tokens, reported_cost=spending.cost)
+
+    # Runs
+
+    def begin(self, context: Context, execution: Execution, run: FleetRun) -> None:
+        """Let an execution's Graph run, or wait for its turn."""
+        if len(self.fleets) < self.config.max_runs:
+            self.launch(context, execution, run)
+        else:
+            self.waiting.append((execution, run))
+
+    def launch(self, context: Context, execution: Execution, run: FleetRun) -> None:
+        """Let an execution's Graph run."""
+        execution_id = execution.execution_id
+        assert execution_id is not None, "a tombstone never begins"
+        fleet = Fleet(
+            run_of(run.channel), execution_id, self.place.model, self.limits, self.library
+        )
+        self.fleets[execution_id] = self.by_run[fleet.run] = fleet
+        fleet.begin(context, self.name, {**self.config.args, **run.arguments})
+
+    def stop(self, context: Context, execution_id: str) -> None:
+        """Stop an execution: at once while it waits, else as soon as its agents have stopped."""
+        fleet = self.fleets.get(execution_id)
+        if fleet is not None:
+            fleet.cancel(context)
+            return
+        self.waiting = deque(one for one in self.waiting if one[0].execution_id != execution_id)
+        execution = self.running.pop(execution_id)
+        self.finish(context, execution, Completion(execution_id=execution_id, status="cancelled"))
+
+    def on_answer(self, context: Context, envelope: Envelope[AgentAnswer]) -> None:
+        """Note an agent's end."""
+        self.note(context, envelope.body.run, envelope.body.agent, envelope.reply_to, envelope.body)
+
+    def on_unanswered(self, context: Context, envelope: Envelope[Unanswered]) -> None:
+        """Note that a model said nothing; report again to a relay that did."""
+        question = envelope.body.question
+        if isinstance(question, AgentAsk | AgentCancel):
+            self.note(context, question.run, question.agent, envelope.reply_to, None)
+        else:
+            super().on_unanswered(context, envelope)
+
+    def note(
+        self, context: Context, run: str, agent: int, question: int, answer: AgentAnswer | None
+    ) -> None:
+        """Note what became of a question to the model, unless its run is over."""
+        fleet = self.by_run.get(run)
+        if fleet is not None:
+            fleet.note(context, agent, question, answer)
+
+    def on_timer(self, context: Context, timer: str) -> None:
+        """Take a run's turn, wake its script, end it at its deadline; or report an end again."""
+        what, _, rest = timer.partition(":")
+        if what == "report":
+            self.report_again(context, rest)
+            return
+        execution_id, _, number = rest.partition(":")
+        fleet = self.fleets[execution_id]
+        if what == "sleep":
+            fleet.wake(context, int(number))
+        elif what == "deadline":
+            fleet.expire(context)
+        else:
+            self.take_turn(context, fleet)
+
+    def take_turn(self, context: Context, fleet: Fleet) -> None:
+        """Take a run's turn; keep what it has used, and its end if it is over."""
+        accounts = fleet.admission
+        counted = len(accounts.costs)
+        fleet.turn(context)
+        execution = self.running[fleet.execution_id]
+        if not fleet.over:
+            if len(accounts.costs) > counted:
+                spending = Spending(tokens=accounts.spent, cost=accounts.cost)
+                self.spendings.put(execution.channel, spending)
+            return
+        del self.running[fleet.execution_id], self.fleets[fleet.execution_id]
+        del self.by_run[fleet.run]
+        self.spendings.delete(execution.channel)
+        whole = fleet.completion()
+        done = _replace(
+            bounded(whole), total_tokens=whole.total_tokens, reported_cost=whole.reported_cost
+        )
+        context.log(
+            "fleet.finished",
+            run=fleet.run,
+            status=done.status,
+            tokens=done.total_tokens,
+            cost=done.reported_cost,
+            agents=accounts.agents,
+            refused=accounts.refusals,
+        )
+        self.finish(context, execution, done)
+        if self.waiting:
+            self.launch(context, *self.waiting.popleft())
+
+
+def graph_name(file: str) -> str:
+    """Return what scripts call the Graph in a file: its name without folder and ending."""
+    return file.rpartition("/")[2].removesuffix(".js")

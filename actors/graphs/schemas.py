@@ -1,0 +1,65 @@
+"""Whether an agent's answer fits the JSON Schema that its script gave.
+
+The library is part of the extra [graphs] and is loaded when the first schema is met. Nothing is
+fetched: a `$ref` to another document is an error. Patterns are matched in linear time, so that no
+answer can hold the engine up.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+PROBLEM_LIMIT_CHARS = 500  # what a model is told of its mistake; more would cost more than it helps
+KNOWN_LIMIT = 64  # compiled schemas; a Graph has a handful
+NEEDS_EXTRA = "a schema can't be checked: pip install 'pullcord[graphs]'"
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class SchemaError(ValueError):
+    """A script's schema is none, or refers to what is not in it: one sentence."""
+
+
+def read_answer(schema: Any, answer: Any) -> tuple[Any, str | None]:
+    """Return an answer as its script gets it, and what is wrong with it, None if it fits.
+
+    A text in which the schema's value stands as JSON is taken for that value. SchemaError if the
+    schema can't be used.
+    """
+    problem = problem_of(schema, answer)
+    if problem is None or not isinstance(answer, str):
+        return answer, problem
+    try:
+        value = msgspec.json.decode(answer)
+    except (msgspec.DecodeError, RecursionError):
+        return answer, problem
+    return value, problem_of(schema, value)
+
+
+def problem_of(schema: Any, value: Any) -> str | None:
+    """Return what is wrong with a value by its schema, in a sentence; None if it fits."""
+    validator = _validator(_encode(schema))
+    error = next(validator.iter_errors(value), None)
+    if error is None:
+        return None
+    place = "".join(f"[{part!r}]" for part in error.instance_path)
+    text: str = f"{place}: {error.message}" if place else error.message
+    return text[:PROBLEM_LIMIT_CHARS]
+
+
+@lru_cache(maxsize=KNOWN_LIMIT)
+def _validator(schema: bytes) -> Any:
+    try:
+        from jsonschema_rs import RegexOptions, validator_for  # noqa: PLC0415  an extra
+    except ImportError:
+        raise SchemaError(NEEDS_EXTRA) from None
+    try:
+        return validator_for(
+            msgspec.json.decode(schema), offline=True, pattern_options=RegexOptions()
+        )
+    except Exception as error:  # noqa: BLE001  its errors have no common base but this
+        first = str(error).partition("\n")[0]
+        raise SchemaError(f"the schema can't be used: {first}"[:PROBLEM_LIMIT_CHARS]) from None

@@ -1,0 +1,145 @@
+"""Graphs in a scenario: which files they need, who answers their agents, where scripts run.
+
+`[engine] use = "graph"` lets a cell's engines run JavaScript: `graph` names the file, looked for
+from the scenario's own folder, and the other .js files beside it are what it may call. Each such
+engine has a model, an actor of its own that links, faults and logs know by name: `model` for
+`engine`. It has no table: its keys stand in the engine's, since they describe that engine's agents.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from actors.actor import Actor, Place
+from actors.graph_engine import GraphEngine
+from actors.graphs.model import ModelConfig
+from actors.graphs.scripted import AnswersError, ScriptedModel
+from actors.graphs.seam import VmPort
+from actors.graphs.synthetic import SyntheticModel
+from scenarios.problems import quote, suggest
+from scenarios.references import Role
+from scenarios.spec import Cast
+
+FILE_LIMIT_BYTES = 1 << 20  # of a Graph; a longer one was never written by hand
+ANSWERS_LIMIT_BYTES = 1 << 28  # of recorded answers, which are held in memory
+LIBRARY_LIMIT = 200  # Graphs in one folder
+ENGINE_MODULE = "quickjs"  # what the extra [graphs] installs
+
+
+class GraphFileError(Exception):
+    """A file that an engine's table names can't be used: the key, one sentence, and a cure."""
+
+    def __init__(self, key: str, sentence: str, cure: str | None = None) -> None:
+        self.key = key
+        self.cure = cure
+        super().__init__(sentence)
+
+
+def model_of(engine: str) -> str:
+    """Return the name of an engine's model: `model-2` for `engine-2`."""
+    if engine == "engine" or engine.startswith("engine-"):
+        return "model" + engine.removeprefix("engine")
+    return f"{engine}-model"
+
+
+def model_roles(roles: Iterable[Role]) -> list[Role]:
+    """Return the models of the engines that run Graphs, each at its engine's place in the file."""
+    return [
+        Role(
+            Cast(kind="model", name=model_of(cast.name), use=None, config=cast.config),
+            path,
+            frozenset(),
+        )
+        for cast, path, _ in roles
+        if cast.kind == "engine" and isinstance(cast.config, ModelConfig)
+    ]
+
+
+def files_of(config: Any, folder: Path) -> Mapping[str, Path]:
+    """Return the files that an engine's config names, by the names that its place has for them.
+
+    Empty for an engine without Graphs. GraphFileError if one is missing.
+    """
+    if not isinstance(config, GraphEngine.Config):
+        return {}
+    path = _existing("graph", config.graph, folder, ".js")
+    found = {one.name: one for one in sorted(path.parent.glob("*.js"))}
+    if len(found) > LIBRARY_LIMIT:
+        cure = "give the Graph a folder of its own"
+        raise GraphFileError("graph", f"{path.parent} has {len(found)} Graphs", cure)
+    if config.answers is not None:
+        found[config.answers] = _existing("answers", config.answers, folder, "")
+    return found
+
+
+def _existing(key: str, file: str, folder: Path, suffix: str) -> Path:
+    path = folder / file
+    if suffix and not file.endswith(suffix):
+        raise GraphFileError(
+            key, f"{quote(file)} is no Graph", f'a Graph is a file that ends in "{suffix}"'
+        )
+    if path.is_file():
+        return path
+    names = sorted(one.name for one in path.parent.glob(f"*{suffix}"))
+    near = suggest(path.name, names)
+    cure = f"did you mean {quote(near)}?" if near else f"it is looked for in {path.parent}"
+    raise GraphFileError(key, f"there is no file {quote(file)}", cure)
+
+
+def furnished(config: Any, place: Place, folder: Path) -> Place:
+    """Return an actor's place with the texts of its files; GraphFileError if one can't be read."""
+    files = {
+        name: _text("graph" if name.endswith(".js") else "answers", path)
+        for name, path in files_of(config, folder).items()
+    }
+    return msgspec.structs.replace(place, files=files) if files else place
+
+
+def _text(key: str, path: Path) -> str:
+    limit = ANSWERS_LIMIT_BYTES if key == "answers" else FILE_LIMIT_BYTES
+    try:
+        if path.stat().st_size > limit:
+            raise GraphFileError(key, f"{path.name} is larger than {limit:,} bytes")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise GraphFileError(key, f"{path.name} is no text in UTF-8") from None
+    except OSError as error:
+        raise GraphFileError(key, f"{path.name} can't be read: {error.strerror}") from None
+
+
+def make_model(config: ModelConfig, place: Place) -> Actor:
+    """Return the model of an engine; GraphFileError if its recorded answers have a mistake."""
+    if config.model == "synthetic":
+        return SyntheticModel(config, place)
+    try:
+        return ScriptedModel(config, place)
+    except AnswersError as error:
+        raise GraphFileError("answers", f"{config.answers}, {error}") from None
+
+
+def check_scripts_can_run() -> None:
+    """Raise GraphFileError where no JavaScript engine is installed."""
+    if find_spec(ENGINE_MODULE) is None:
+        raise GraphFileError(
+            "use", "a Graph needs a JavaScript engine", "pip install 'pullcord[graphs]'"
+        )
+
+
+def vm_port() -> VmPort:
+    """Return where this process's scripts run."""
+    return _vm_port(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _vm_port(_process: int) -> VmPort:
+    """Make the port once a process: a forked one can't share its parent's child."""
+    from actors.edges.vm_process import ProcessVmPort  # noqa: PLC0415  what few runs need
+
+    return ProcessVmPort()

@@ -1,0 +1,146 @@
+"""A fleet engine and its model between a desk that wants runs: the world of the engine's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from actors.actor import Actor, Context, Handler, Place, Unanswered
+from actors.graph_engine import GraphEngine
+from actors.graphs.seam import VmPort
+from actors.graphs.synthetic import SyntheticModel
+from actors.guarded import GuardedSimulator, simulator
+from actors.messages import (
+    CHANNEL,
+    Completion,
+    FleetAcknowledged,
+    FleetCancel,
+    FleetFinished,
+    FleetRun,
+    FleetStarted,
+)
+from actors.simulator import Simulator
+from tests.actors.graphs.fake_vm import FakeVmPort, Main
+from tests.actors.harness import S, Trace
+from transports.envelope import Envelope
+
+FAST = {"latency": "1s", "tokens": 100, "cost": 0.5}
+
+
+class Desk:
+    """In a relay's place: wants runs at the start, cancels them when it is told to."""
+
+    def __init__(self, runs: Mapping[str, dict[str, Any]], cancels: Mapping[str, int]) -> None:
+        self.runs = runs
+        self.cancels = cancels
+        self.handlers: Mapping[type[Any], Handler] = {
+            FleetStarted: self.on_started,
+            FleetFinished: self.on_finished,
+            Unanswered: self.on_unanswered,
+        }
+
+    def on_start(self, context: Context) -> None:
+        self.ids: dict[str, str] = {}
+        self.ends: dict[str, Completion] = {}
+        self.ended_us: dict[str, int] = {}
+        for run, arguments in self.runs.items():
+            body = FleetRun(channel=CHANNEL + run, session="s", slug="demo", arguments=arguments)
+            context.request("engine", body, 3600 * S)
+        for run, at_us in self.cancels.items():
+            context.set_timer(run, at_us)
+
+    def on_started(self, context: Context, envelope: Envelope[FleetStarted]) -> None:
+        self.ids[envelope.body.channel.removeprefix(CHANNEL)] = envelope.body.execution_id
+
+    def on_timer(self, context: Context, timer: str) -> None:
+        context.send("engine", FleetCancel(execution_id=self.ids[timer]))
+
+    def on_finished(self, context: Context, envelope: Envelope[FleetFinished]) -> FleetAcknowledged:
+        run = envelope.body.channel.removeprefix(CHANNEL)
+        self.ends.setdefault(run, envelope.body.completion)
+        self.ended_us.setdefault(run, context.now_us)
+        if len(self.ends) == len(self.runs):
+            context.done()
+        return FleetAcknowledged(channel=envelope.body.channel)
+
+    def on_unanswered(self, context: Context, envelope: Envelope[Unanswered]) -> None:
+        """A channel is asked for once."""
+
+
+class GraphWorld:
+    """Runs Graphs and knows what came of them. `main` is what runs; its names are file names."""
+
+    def __init__(
+        self,
+        port: VmPort | None = None,
+        *,
+        files: Mapping[str, str] | None = None,
+        runs: Mapping[str, dict[str, Any]] | None = None,
+        cancels: Mapping[str, int] | None = None,
+        model: Actor | None = None,
+        guarded: bool = False,
+        seed: int = 1,
+        mains: Mapping[str, Main] | None = None,
+        **config: Any,
+    ) -> None:
+        self.port = port or FakeVmPort(**(mains or {}))
+        if files is None:
+            assert isinstance(self.port, FakeVmPort), "real scripts come with their files"
+            files = self.port.files
+        self.config = config_of(**config)
+        place = Place(name="engine", relay="desk", files=files)
+        self.desk = Desk({"r1": {}} if runs is None else runs, cancels or {})
+        self.engine = GraphEngine(self.config, place)
+        self.sim: Simulator = simulator(seed, "", guarded=guarded)
+        self.sim.vm = self.port
+        self.sim.add("desk", self.desk)
+        self.sim.add("engine", self.engine)
+        self.sim.add("model", model or SyntheticModel(self.config, Place(name="model")))
+        self.sim.connect(lambda _source, _target: None)
+        self.sim.on_done = lambda _name: self.sim.finish()
+        self.trace = Trace()
+
+    def run(self, replication: int = 0) -> GraphWorld:
+        self.trace = Trace()
+        self.sim.run(replication, self.trace)
+        return self
+
+    @property
+    def guarded(self) -> GuardedSimulator:
+        assert isinstance(self.sim, GuardedSimulator)
+        return self.sim
+
+    @property
+    def end(self) -> Completion:
+        """The end of the only run."""
+        (end,) = self.desk.ends.values()
+        return end
+
+    @property
+    def ended_s(self) -> float:
+        (ended_us,) = self.desk.ended_us.values()
+        return ended_us / S
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        return self.trace.events(event)
+
+    def statuses(self) -> list[str]:
+        """How the agents ended, in the order of their numbers."""
+        ends = sorted(self.events("agent.finished"), key=lambda one: one["agent"])
+        return [one["status"] for one in ends]
+
+
+def config_of(**keys: Any) -> GraphEngine.Config:
+    """A config as a scenario file would have it; agents take a second and 100 tokens."""
+    import msgspec
+
+    from actors.config import decode_hook
+
+    return msgspec.convert(
+        {"graph": "main.js", **FAST, **keys}, GraphEngine.Config, dec_hook=decode_hook
+    )
+
+
+def play(main: Main, *, others: Mapping[str, Main] | None = None, **how: Any) -> GraphWorld:
+    """Run a Graph that is a Python coroutine to its end."""
+    return GraphWorld(mains={"main": main, **(others or {})}, **how).run()

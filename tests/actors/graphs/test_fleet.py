@@ -1,0 +1,636 @@
+"""One run of a Graph: admission, ceiling, retries, sub-graphs, time-outs, cancel, accounts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.actor import Place
+from actors.graphs.fleet import DEPTH_LIMIT, OPEN_GRAPHS_LIMIT
+from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
+from actors.graphs.model import Model, Planned
+from actors.graphs.seam import VmLimitError
+from tests.actors.graphs.fake_vm import Api, FakeVmPort, RejectedError
+from tests.actors.graphs.graph_world import GraphWorld, config_of, play
+from tests.actors.harness import S
+
+
+class Fixed(Model):
+    """A model whose answers are planned by a test: latency in seconds, and the answer's fields."""
+
+    def __init__(self, plan: Any) -> None:
+        super().__init__(config_of(), Place(name="model"))
+        self.planned = plan
+        self.asks: list[AgentAsk] = []
+
+    def plan(self, context: Any, ask: AgentAsk) -> Planned:
+        self.asks.append(ask)
+        latency_s, fields = self.planned(ask)
+        answer = AgentAnswer(
+            run=ask.run, agent=ask.agent, **{"outcome": "ok", "tokens": 100, **fields}
+        )
+        return Planned(answer, round(latency_s * S))
+
+
+class Deaf(Model):
+    """Hears everything and answers nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(config_of(), Place(name="model"))
+        self.handlers = {AgentAsk: self.ignore, AgentCancel: self.ignore}
+
+    def plan(self, context: Any, ask: AgentAsk) -> Planned:
+        raise NotImplementedError
+
+    def ignore(self, context: Any, envelope: Any) -> None:
+        return None
+
+
+async def hundred(api: Api, _: Any) -> Any:
+    found = await api.settled([api.agent(f"number {n}") for n in range(100)])
+    return [one if isinstance(one, str) else one.code for one in found]
+
+
+async def one(api: Api, _: Any) -> Any:
+    return await api.agent("do it")
+
+
+def test_a_graph_returns_what_its_agents_gave() -> None:
+    world = play(one)
+    assert world.end.status == "completed"
+    assert world.end.result == "answer to: do it"
+    assert (world.end.total_tokens, world.end.reported_cost) == (100, 0.5)
+    assert world.ended_s == 1
+    assert isinstance(world.port, FakeVmPort)
+    assert world.port.left_open == 0
+
+
+def test_events_tell_of_the_run_and_of_each_agent() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        api.say("phase", "look")
+        api.say("log", "hello")
+        found = await api.agent("a", label="first", phase="look")
+        api.say("retry", "again", attempt=1)
+        return found
+
+    world = play(main)
+    run = {"run": "r1"}
+    assert world.events("fleet.started") == [
+        run | {"execution": world.desk.ids["r1"], "graph": "main"}
+    ]
+    assert world.events("fleet.phase") == [run | {"graph": "main", "text": "look"}]
+    assert world.events("fleet.log") == [run | {"graph": "main", "text": "hello"}]
+    assert world.events("fleet.retry") == [run | {"graph": "main", "text": "again", "attempt": 1}]
+    agent = run | {"graph": "main", "agent": 1}
+    assert world.events("agent.started") == [agent | {"label": "first", "phase": "look"}]
+    assert world.events("agent.finished") == [
+        agent | {"status": "completed", "code": None, "tokens": 100, "cost": 0.5, "spent": 100}
+    ]
+    assert world.events("fleet.finished") == [
+        run | {"status": "completed", "tokens": 100, "cost": 0.5, "agents": 1, "refused": 0}
+    ]
+
+
+@pytest.mark.parametrize(("slots", "seconds"), [(1, 100), (7, 15), (50, 2), (1000, 1)])
+def test_no_more_agents_work_at_once_than_there_are_slots(slots: int, seconds: int) -> None:
+    world = play(hundred, max_concurrency=slots)
+    assert world.ended_s == seconds
+    assert world.end.total_tokens == 10_000
+
+
+# Reports 1 and 2: N times the ceiling under parallel, queued thunks pass the gate
+
+
+@pytest.mark.parametrize(("slots", "spent"), [(1, 1_000), (4, 1_200), (16, 1_600)])
+def test_report_1_the_overshoot_stays_under_one_wave(slots: int, spent: int) -> None:
+    world = play(hundred, max_concurrency=slots, token_ceiling=1_000)
+    assert world.end.total_tokens == spent
+    assert world.end.result == ["answer to: number " + str(n) for n in range(spent // 100)] + [
+        "token_ceiling"
+    ] * (100 - spent // 100)
+    assert len(world.events("agent.refused")) == 100 - spent // 100
+
+
+def test_report_2_what_was_queued_before_the_ceiling_does_not_pass_it() -> None:
+    world = play(hundred, max_concurrency=2, token_ceiling=1)
+    assert len(world.events("agent.started")) == 2
+    assert {one["code"] for one in world.events("agent.refused")} == {"token_ceiling"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    slots=st.integers(1, 12),
+    ceiling=st.integers(1, 1_500),
+    caps=st.lists(st.one_of(st.none(), st.integers(1, 300)), max_size=30),
+    usage=st.integers(0, 400),
+)
+def test_the_ceiling_holds(slots: int, ceiling: int, caps: list[int | None], usage: int) -> None:
+    """At most one wave over it; never over it where every agent has its tokens reserved."""
+
+    async def main(api: Api, _: Any) -> Any:
+        await api.settled([api.agent("x", max_tokens=cap) for cap in caps])
+
+    world = play(main, max_concurrency=slots, token_ceiling=ceiling, tokens=usage)
+    spent = world.end.total_tokens
+    assert spent <= max(0, ceiling - 1) + slots * usage
+    if None not in caps:
+        assert spent <= ceiling
+    started, refused = len(world.events("agent.started")), len(world.events("agent.refused"))
+    assert started + refused == len(caps)
+    spendings = [one["spent"] for one in world.events("agent.finished")]
+    assert spendings == sorted(spendings)
+
+
+def test_reserved_tokens_make_others_wait_and_are_given_back() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        return await api.settled([api.agent(str(n), max_tokens=400) for n in range(4)])
+
+    world = play(main, token_ceiling=1_000, tokens=100)
+    starts = [one["agent"] for one in world.events("agent.started")]
+    assert starts == [1, 2, 3, 4]  # two at once, then with 200 used two more
+    assert world.ended_s == 2
+    assert world.end.total_tokens == 400
+
+
+def test_an_agent_that_may_use_more_than_is_left_is_refused() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        try:
+            await api.agent("x", max_tokens=1_001)
+        except RejectedError as error:
+            return [error.code, error.failure.info]
+
+    world = play(main, token_ceiling=1_000)
+    assert world.end.result == [
+        "token_ceiling",
+        {"retryable": False, "spent": 0, "ceiling": 1_000},
+    ]
+
+
+# Report 4: results lost at the ceiling
+
+
+def test_report_4_a_failed_run_keeps_what_its_script_had() -> None:
+    class CeilingError(Exception):
+        partial = ("one", None)
+
+    async def main(api: Api, _: Any) -> Any:
+        await api.agent("x")
+        raise CeilingError("reached")
+
+    end = play(main).end
+    assert (end.status, end.result) == ("failed", ["one", None])
+    assert end.error == "CeilingError: reached (line 3, column 7)"
+    assert end.total_tokens == 100
+
+
+# Report 5: a retry storm
+
+
+def test_report_5_a_run_starts_no_more_agents_than_it_may() -> None:
+    async def stubborn(api: Api, _: Any) -> Any:
+        while True:
+            try:
+                await api.agent("again")
+            except RejectedError:
+                continue
+
+    world = play(stubborn, max_agents=20, failure=1)
+    assert len(world.events("agent.started")) == 20
+    assert world.end.status == "failed"
+    assert world.end.error == "more than 10,000 agents of the run were refused"
+
+
+def test_a_script_that_asks_without_end_is_ended() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        while True:
+            await api.settled([api.graph("nothing") for _ in range(1_000)])
+
+    world = play(main)
+    assert world.end.error == "the run asked for more than 100,000 things"
+
+
+# Reports 6 and 7: an agent that never ends
+
+
+def test_report_6_an_agent_that_works_for_ever_ends_with_its_time() -> None:
+    world = play(one, latency="30d", agent_timeout="90s")
+    assert world.statuses() == ["expired"]
+    assert world.end.status == "failed"
+    assert world.ended_s == 90
+
+
+def test_report_7_one_stuck_agent_does_not_lose_the_others() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        found = await api.settled([api.agent(word) for word in ("good", "stuck", "fine")])
+        return [one if isinstance(one, str) else one.code for one in found]
+
+    stuck = Fixed(lambda ask: (1e6 if ask.prompt == "stuck" else 1, {"value": ask.prompt}))
+    world = play(main, model=stuck, agent_timeout="1m")
+    assert world.end.result == ["good", "agent_timeout", "fine"]
+    assert world.statuses() == ["completed", "expired", "completed"]
+
+
+def test_a_script_may_ask_for_a_shorter_time_and_for_no_longer_one() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        await api.settled([api.agent("x", timeout_ms=ms) for ms in (5, 1e12)])
+
+    world = play(main, latency="1h", agent_timeout="10s", max_concurrency=1)
+    assert world.ended_s == 10.005
+
+
+def test_a_model_that_says_nothing_holds_a_slot_no_longer_than_it_may() -> None:
+    world = play(one, model=Deaf(), agent_timeout="60s", stop="7s")
+    assert world.ended_s == 67
+    assert world.statuses() == ["expired"]
+    assert world.end.total_tokens == 0
+
+
+def test_a_run_ends_at_its_deadline() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        while True:
+            await api.sleep(1_000)
+
+    world = play(main, deadline="1h")
+    assert world.ended_s == 3600
+    assert world.end.status == "failed"
+    assert world.end.error == "the run took longer than its deadline of 3600 s"
+
+
+# Report 8: cancel
+
+
+async def nested(api: Api, _: Any) -> Any:
+    inner = api.graph("inner")
+    await api.settled([inner, api.agent("mine"), api.sleep(1e9)])
+
+
+async def inner(api: Api, _: Any) -> Any:
+    await api.settled([api.agent("theirs"), api.agent("queued"), api.sleep(1e9)])
+
+
+def test_report_8_a_cancel_reaches_sub_graphs_queued_agents_and_sleeps() -> None:
+    world = play(
+        nested,
+        others={"inner": inner},
+        latency="100s",
+        max_concurrency=2,
+        cancels={"r1": 25 * S},
+    )
+    assert world.end.status == "cancelled"
+    assert world.ended_s == 25
+    assert world.statuses() == ["cancelled", "cancelled"]
+    assert isinstance(world.port, FakeVmPort)
+    assert len(world.port.vms) == 2
+    assert world.port.left_open == 0
+    assert world.sim.contexts["engine"].timers == {}
+    assert world.events("graph.finished") == [
+        {"run": "r1", "graph": "main/inner", "status": "cancelled"}
+    ]
+    # Report 16: what they used until then is counted.
+    assert world.end.total_tokens == 50
+    assert world.end.reported_cost == 0.25
+
+
+def test_a_cancelled_script_sees_nothing() -> None:
+    seen: list[str] = []
+
+    async def main(api: Api, _: Any) -> Any:
+        try:
+            await api.agent("x")
+        except Exception as error:  # noqa: BLE001  whatever it might see
+            seen.append(str(error))
+
+    world = play(main, latency="100s", cancels={"r1": S})
+    assert world.end.status == "cancelled"
+    assert seen == []
+
+
+def test_a_waiting_run_is_cancelled_at_once() -> None:
+    world = play(one, runs={"r1": {}, "r2": {}, "r3": {}}, latency="60s", cancels={"r2": 10 * S})
+    ends = world.desk.ends
+    assert [ends[run].status for run in ("r1", "r2", "r3")] == [
+        "completed", "cancelled", "completed",
+    ]  # fmt: skip
+    assert [world.desk.ended_us[run] // S for run in ("r1", "r2", "r3")] == [60, 10, 120]
+    assert ends["r2"].total_tokens == 0
+
+
+def test_what_ends_at_the_instant_of_a_cancel_still_counts() -> None:
+    world = play(one, latency="10s", cancels={"r1": 10 * S})
+    assert world.end.total_tokens == 100
+    assert world.statuses() == ["completed"]
+
+
+# Report 9: agents that nobody waits for
+
+
+def test_report_9_what_nobody_waits_for_is_stopped_and_counted() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        api.agent("forgotten")
+        api.agent("also forgotten")
+        return await api.agent("wanted")
+
+    latencies = {"forgotten": 10, "also forgotten": 10, "wanted": 4}
+    world = play(main, model=Fixed(lambda ask: (latencies[ask.prompt], {"value": 1})))
+    assert world.end.status == "completed"
+    assert world.statuses() == ["cancelled", "cancelled", "completed"]
+    assert world.end.total_tokens == 40 + 40 + 100
+    assert world.ended_s == 4
+
+
+# Report 15: indirect recursion
+
+
+def test_report_15_graphs_that_call_each_other_end_at_a_depth() -> None:
+    async def main(api: Api, args: Any) -> Any:
+        try:
+            return await api.graph("other", args)
+        except RejectedError as error:
+            return error.code if error.code == "graph_depth" else [str(error)]
+
+    async def other(api: Api, args: Any) -> Any:
+        return await api.graph("main", args)
+
+    world = play(main, others={"other": other})
+    assert world.end.result == "graph_depth"
+    depths = [one["depth"] for one in world.events("graph.started")]
+    assert depths == list(range(1, DEPTH_LIMIT + 1))
+
+
+def test_sub_graphs_share_the_ceiling_the_slots_and_the_number_of_agents() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        return await api.all([api.graph("part", n) for n in range(4)])
+
+    async def part(api: Api, args: Any) -> Any:
+        found = await api.settled([api.agent(f"{args}/{n}") for n in range(25)])
+        return sum(1 for one in found if isinstance(one, str))
+
+    world = play(main, others={"part": part}, max_concurrency=4, token_ceiling=1_000)
+    assert world.end.total_tokens == 1_200
+    assert world.end.result == [12, 0, 0, 0]
+    world = play(main, others={"part": part}, max_agents=30)
+    assert world.end.result == [25, 5, 0, 0]
+
+
+def test_sub_graphs_hold_no_slot() -> None:
+    async def main(api: Api, args: Any) -> Any:
+        depth = args.get("depth", 0)
+        if depth == DEPTH_LIMIT:
+            return await api.agent("at the bottom")
+        found = await api.all([api.graph("main", {"depth": depth + 1}) for _ in range(3)])
+        return found[0]
+
+    world = play(main, max_concurrency=1)
+    assert world.end.result == "answer to: at the bottom"
+    assert len(world.events("agent.started")) == 3**DEPTH_LIMIT
+
+
+def test_what_becomes_of_a_sub_graph_is_told_with_its_code() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        names = ("fails", "spends", "hangs", "nowhere")
+        found = await api.settled([api.graph(name) for name in names])
+        return [[one.failure.kind, one.code, one.failure.info.get("partial")] for one in found]
+
+    async def fails(_api: Api, _: Any) -> Any:
+        raise ValueError("no")
+
+    async def spends(api: Api, _: Any) -> Any:
+        await api.agent("x", max_tokens=10**9)
+
+    async def hangs(_api: Api, _: Any) -> Any:
+        raise VmLimitError("cpu", "it computed for more than 2 s")
+
+    others = {"fails": fails, "spends": spends, "hangs": hangs}
+    world = play(main, others=others, token_ceiling=1_000)
+    assert world.end.result == [
+        ["graph", "graph_failed", None],
+        ["budget", "token_ceiling", None],
+        ["graph", "graph_limit", None],
+        ["graph", "graph_not_found", None],
+    ]
+
+
+def test_too_many_sub_graphs_at_once_are_refused() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        found = await api.settled([api.graph("one") for _ in range(300)])
+        return sum(1 for one in found if isinstance(one, RejectedError))
+
+    world = play(main, others={"one": one})
+    assert world.end.result == 300 - OPEN_GRAPHS_LIMIT
+
+
+def test_a_script_over_its_limits_ends_its_run() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        await api.agent("x")
+        raise VmLimitError("cpu", "the script computed for more than 2 s")
+
+    end = play(main).end
+    assert end.status == "failed"
+    assert end.error == "GraphError: the script computed for more than 2 s"
+    assert end.total_tokens == 100
+
+
+# Answers
+
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+async def asks_for_a_number(api: Api, _: Any) -> Any:
+    try:
+        return await api.agent("how many?", schema=SCHEMA)
+    except RejectedError as error:
+        return [error.code, str(error), error.failure.info]
+
+
+def test_an_answer_that_does_not_fit_is_repaired_once() -> None:
+    model = Fixed(lambda ask: (1, {"value": {"n": 5} if ask.problem else "five"}))
+    world = play(asks_for_a_number, model=model)
+    assert world.end.result == {"n": 5}
+    assert [ask.problem for ask in model.asks] == [None, '"five" is not of type "object"']
+    assert world.end.total_tokens == 200
+    assert world.ended_s == 2
+    assert len(world.events("agent.started")) == len(world.events("agent.finished")) == 1
+    assert world.events("agent.finished")[0]["tokens"] == 200
+
+
+def test_an_answer_that_does_not_fit_twice_fails_with_what_is_wrong() -> None:
+    model = Fixed(lambda _: (1, {"value": {"n": "five"}}))
+    world = play(asks_for_a_number, model=model)
+    code, message, info = world.end.result
+    assert code == "agent_failed"
+    assert message == ('the answer does not fit: [\'n\']: "five" is not of type "integer"')
+    assert info == {"retryable": True}
+    assert len(model.asks) == 2
+
+
+def test_an_answer_as_json_text_is_read() -> None:
+    model = Fixed(lambda _: (1, {"value": ' {"n": 7}\n'}))
+    assert play(asks_for_a_number, model=model).end.result == {"n": 7}
+
+
+def test_no_repair_beyond_the_ceiling_or_the_agents_time() -> None:
+    wrong = Fixed(lambda _: (1, {"value": "five"}))
+    world = play(asks_for_a_number, model=wrong, token_ceiling=100)
+    assert world.end.total_tokens == 100
+    assert len(wrong.asks) == 1
+    slow = Fixed(lambda _: (7, {"value": "five"}))
+    world = play(asks_for_a_number, model=slow, agent_timeout="10s")
+    assert world.end.result[0] == "agent_timeout"
+    assert world.ended_s == 10
+    assert [ask.timeout_us for ask in slow.asks] == [10 * S, 3 * S]
+    assert world.end.total_tokens == 100 + 43  # three of seven seconds
+
+
+def test_a_schema_that_is_none_fails_and_is_not_repaired() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        try:
+            await api.agent("x", schema={"type": "wonder"})
+        except RejectedError as error:
+            return [error.code, error.failure.info["retryable"], str(error)[:26]]
+
+    world = play(main)
+    assert world.end.result == ["agent_failed", False, "the schema can't be used: "]
+
+
+def test_a_failed_agent_counts_too() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        try:
+            await api.agent("x")
+        except RejectedError as error:
+            return [error.code, str(error), error.failure.info]
+
+    world = play(
+        main,
+        model=Fixed(
+            lambda _: (
+                2,
+                {"outcome": "failed", "error": "overloaded", "cost": 0.25, "retryable": False},
+            )
+        ),
+    )
+    assert world.end.result == ["agent_failed", "overloaded", {"retryable": False}]
+    assert (world.end.total_tokens, world.end.reported_cost) == (100, 0.25)
+    assert world.statuses() == ["failed"]
+
+
+def test_no_model_earns_anything() -> None:
+    for cost in (-5.0, float("inf"), float("nan")):
+        world = play(one, model=Fixed(lambda _, cost=cost: (1, {"value": 1, "cost": cost})))
+        assert world.end.reported_cost == 0
+
+
+def test_a_prompt_that_fits_into_no_message_is_refused() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        found = await api.settled(
+            [
+                api.agent("あ" * 100_001),
+                api.agent("x", schema={"description": "y" * 200_000}),
+                api.agent("lone \ud800 surrogate"),
+            ]
+        )
+        return [one if isinstance(one, str) else str(one) for one in found]
+
+    world = play(main)
+    assert world.end.result == [
+        "a prompt has at most 100,000 characters, and this one 100,001",
+        "an agent's options have at most 200,000 bytes, and these 200,029",
+        "answer to: lone \ufffd surrogate",
+    ]
+
+
+# Large runs, and order
+
+
+def test_ten_thousand_agents_in_one_run() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        return len(await api.all([api.agent(str(n)) for n in range(10_000)]))
+
+    world = play(main, max_concurrency=1_000, max_agents=10_000)
+    assert world.end.result == 10_000
+    assert world.end.total_tokens == 1_000_000
+    assert world.ended_s == 10
+    assert isinstance(world.port, FakeVmPort)
+    assert world.port.settles == 10  # one for each wave: what ends at one instant is told at once
+
+
+def test_a_thousand_runs_at_once() -> None:
+    runs: dict[str, dict[str, Any]] = {f"r{n}": {} for n in range(1_000)}
+    world = play(one, runs=runs, max_runs=1_000)
+    assert len(world.desk.ends) == 1_000
+    assert {end.status for end in world.desk.ends.values()} == {"completed"}
+    assert set(world.desk.ended_us.values()) == {1 * S}
+    assert isinstance(world.port, FakeVmPort)
+    assert (len(world.port.vms), world.port.left_open) == (1_000, 0)
+
+
+def test_runs_wait_for_each_other_by_default() -> None:
+    world = play(one, runs={f"r{n}": {} for n in range(5)})
+    assert sorted(world.desk.ended_us.values()) == [n * S for n in (1, 2, 3, 4, 5)]
+
+
+def test_completions_of_one_instant_are_counted_in_the_order_of_their_agents() -> None:
+    backwards = Fixed(lambda ask: (5, {"value": ask.agent, "tokens": ask.agent}))
+
+    async def main(api: Api, _: Any) -> Any:
+        await api.all([api.agent(str(n)) for n in range(6)])
+
+    world = play(main, model=backwards)
+    assert [one["agent"] for one in world.events("agent.finished")] == [1, 2, 3, 4, 5, 6]
+    assert [one["spent"] for one in world.events("agent.finished")] == [1, 3, 6, 10, 15, 21]
+
+
+def test_one_seed_has_one_log() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        found = await api.settled([api.agent(str(n)) for n in range(30)])
+        await api.graph("inner")
+        return [one if isinstance(one, str) else one.code for one in found]
+
+    def world() -> GraphWorld:
+        return GraphWorld(
+            mains={"main": main, "inner": hundred},
+            latency="lognormal(median=8s, sigma=0.6)",
+            tokens="uniform(10, 200)",
+            failure=0.2,
+            token_ceiling=9_000,
+        )
+
+    first = world().run(3)
+    assert world().run(3).trace.records == first.trace.records
+    assert world().run(4).trace.records != first.trace.records
+    used = world()
+    used.run(0)
+    assert used.run(3).trace.records == first.trace.records
+
+
+def test_each_script_has_a_seed_of_its_own() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        await api.all([api.graph("inner"), api.graph("inner")])
+
+    async def nothing(_api: Api, _: Any) -> Any:
+        return None
+
+    world = play(main, others={"inner": nothing})
+    assert isinstance(world.port, FakeVmPort)
+    assert len({*world.port.seeds}) == 3
+    assert all(0 <= word < 2**32 for seed in world.port.seeds for word in seed)
+
+
+def test_a_script_sees_time_and_accounts() -> None:
+    seen: list[Any] = []
+
+    async def main(api: Api, _: Any) -> Any:
+        seen.append(api.state)
+        await api.agent("x")
+        seen.append(api.state)
+        await api.sleep(500)
+        seen.append(api.state)
+
+    play(main, token_ceiling=5_000)
+    assert [(one.spent, one.total, one.agents) for one in seen] == [
+        (0, 5_000, 0), (100, 5_000, 1), (100, 5_000, 1),
+    ]  # fmt: skip
+    assert [one.now_ms - seen[0].now_ms for one in seen] == [0, 1_000, 1_500]
