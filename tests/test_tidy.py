@@ -187,6 +187,10 @@ def test_every_module_has_its_floor() -> None:
     assert list(tidy.unplaced_modules(tree, ["actors.relay | (actors.stores)"])) == [
         "actors/new.py: the floors in pyproject.toml don't place it"
     ]
+    tree = {"actors/graphs/__init__.py": "", "actors/graphs/seam.py": "", "actors/graphs/b.py": ""}
+    assert list(tidy.unplaced_modules(tree, ["actors.graphs.seam"])) == [
+        "actors/graphs/b.py: the floors in pyproject.toml don't place it"
+    ]
 
 
 def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
@@ -206,13 +210,14 @@ def skeleton(tmp_path: Path) -> Path:
     (tmp_path / "pyproject.toml").write_text(PROJECT["pyproject.toml"])
     named = {name.strip(" ()") for layer in FLOORS for name in re.split(r"[|:]", layer)}
     siblings = {f"{package}.{name}" for package in FAMILIES for name in ("one", "other")}
-    folders = {*PACKAGES, *FAMILIES}
+    inner = sorted({name.rpartition(".")[0] for name in named if name.count(".") > 1})
+    folders = {*PACKAGES, *FAMILIES, *inner}
     for name in named | siblings | {"scenarios.cli", "transports.faults.fault"}:
         module = tmp_path / (name.replace(".", "/") + ".py")
         module.parent.mkdir(parents=True, exist_ok=True)
         if name not in folders:
             module.write_text("x = 1\n")
-    for folder in (*PACKAGES, *(family.replace(".", "/") for family in FAMILIES)):
+    for folder in (name.replace(".", "/") for name in (*PACKAGES, *FAMILIES, *inner)):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / folder / "__init__.py").write_text("")
     other = tmp_path / "transports" / "faults" / "other.py"

@@ -378,6 +378,10 @@ def unplaced_modules(tree: Tree, layers: list[str]) -> Iterator[str]:
     for path in python(tree, *PACKAGES):
         parts = module_name(path).split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
-        holds_others = path.endswith("/__init__.py") and len(parts) == 1
+        # A package whose modules stand on several floors has none of its own.
+        inner = f"{module_name(path)}."
+        holds_others = path.endswith("/__init__.py") and (
+            len(parts) == 1 or any(name.startswith(inner) for name in placed)
+        )
         if not holds_others and placed.isdisjoint(above):
             yield f"{path}: the floors in pyproject.toml don't place it"

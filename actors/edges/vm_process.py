@@ -188,6 +188,7 @@ class Worker:
     def kill(self, why: str) -> None:
         """End the process and wait until it is gone. A call under way fails."""
         if os.getpid() != self.owner:
+            self.forget()
             return
         self.process.kill()
         with self.lock:
@@ -275,11 +276,13 @@ class ProcessVm:
 class ProcessVmPort:
     """Opens VMs in child processes. Close it at the end; its own end closes it too.
 
-    Threads may share it. After a fork the child gets processes of its own.
+    Threads may share it. After a fork the child gets processes of its own. With `spare` an empty
+    process is kept ready, so that no script waits for one to start.
     """
 
-    def __init__(self, vms_per_worker: int = VMS_PER_WORKER) -> None:
+    def __init__(self, vms_per_worker: int = VMS_PER_WORKER, *, spare: bool = True) -> None:
         self.vms_per_worker = vms_per_worker
+        self.spare = spare
         self.prelude = read_prelude()
         self.lock = threading.Lock()
         self.workers: list[Worker] = []
@@ -296,7 +299,8 @@ class ProcessVmPort:
                 self.owner = os.getpid()
             worker = self.worker_with_room() or self.start_worker()
             worker.live += 1
-            self.keep_spare()
+            if self.spare:
+                self.keep_spare()
             return ProcessVm(self, worker, limits)
 
     def worker_with_room(self) -> Worker | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHECK_S = 0.005
 # How a turn ends whose script met the memory limit. Inside a text the quotes would be escaped.
 OUT_OF_MEMORY = '"finished":{"error":{"name":"InternalError","message":"out of memory"'
+STALLED = '"code":"graph_stalled"'
 TOO_LARGE = "what the script asks for, says and returns in one turn is too large"
 ARCHIVED = (
     "the JavaScript engine that is installed is the archived package quickjs: "
@@ -92,7 +93,10 @@ class Isolate:
             raise self.over(str(failure), clock() >= end_s) from None
         except MemoryError:
             raise self.out_of_memory() from None
-        if OUT_OF_MEMORY in taken:
+        if OUT_OF_MEMORY in taken or (
+            # Without memory for an error, an async function ends without a word.
+            STALLED in taken and self.context.memory()["malloc_size"] * 2 > self.memory_bytes
+        ):
             raise self.out_of_memory()
         turn = taken.encode()
         if not turn or len(turn) > self.output_bytes:

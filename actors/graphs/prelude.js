@@ -492,13 +492,19 @@ const writtenIfJson = value => {
 const field = (value, key) => {
   try { return value[key]; } catch { return undefined; }
 };
+// With no memory left even for an error, the engine throws null, or a value of no type.
+const NO_MEMORY = '{"name":"InternalError","message":"out of memory"}';
+const TYPES = freeze({
+  __proto__: null, undefined: true, object: true, boolean: true, number: true, bigint: true,
+  string: true, symbol: true, function: true,
+});
 const describe = error => {
+  if (error === null || !TYPES[typeof error]) return NO_MEMORY;
   const thrown = typeof error === 'object' && error !== null ? error : create(null);
   const name = field(thrown, 'name'), message = field(thrown, 'message'), code = field(thrown, 'code');
   const stack = field(thrown, 'stack'), errors = field(thrown, 'errors'), partial = field(thrown, 'partial');
   let text = '{"name":' + quote(typeof name === 'string' ? words(name) : 'Error');
-  text += ',"message":' + quote(typeof message === 'string' ? words(message)
-    : error === null ? 'null was thrown, or no memory was left for an error' : words(error));
+  text += ',"message":' + quote(words(typeof message === 'string' ? message : error));
   if (typeof stack === 'string') text += ',"stack":' + quote(words(stack));
   if (typeof code === 'string') text += ',"code":' + quote(words(code));
   if (isArray(errors)) {

@@ -1,13 +1,9 @@
 """The script API, in this process: what a Graph's author can rely on."""
 
 import json
-import sys
-from importlib import import_module
-from typing import Any
 
 import pytest
 
-from actors.graphs.script import ScriptVmPort
 from actors.graphs.seam import (
     AgentOptions,
     Failure,
@@ -15,8 +11,6 @@ from actors.graphs.seam import (
     Request,
     Settlement,
     VmLimitError,
-    VmLimits,
-    VmMissingError,
 )
 from tests.actors.graphs.driver import (
     CEILING,
@@ -240,147 +234,6 @@ def test_a_backoff_that_grows_without_end_stays_a_number() -> None:
     assert {each.op for each in driven.requests} == {"agent"}
 
 
-# time and chance
-
-
-def test_time_is_the_hosts_and_passes_only_while_the_script_waits() -> None:
-    source = """
-    const seen = [Date.now(), new Date().getTime()];
-    for (let i = 0; i < 1e5; i++);
-    seen.push(Date.now());
-    await sleep(2500);
-    seen.push(Date.now(), new Date().toISOString());
-    return seen"""
-    assert value_of(source) == [1000, 1000, 1000, 3500, "1970-01-01T00:00:03.500Z"]
-
-
-def test_timers_fire_in_order_and_can_be_taken_back() -> None:
-    source = """
-    const seen = [];
-    setTimeout((a, b) => seen.push(a + b), 20, 'l', 'ate');
-    setTimeout(() => seen.push('soon'));
-    clearTimeout(setTimeout(() => seen.push('never'), 10));
-    await sleep(30);
-    return seen"""
-    assert value_of(source) == ["soon", "late"]
-
-
-@pytest.mark.parametrize("callback", ["() => { throw x() }", "async () => x()"])
-def test_an_error_in_a_timer_ends_the_script(callback: str) -> None:
-    error = error_of(f"setTimeout({callback}, 1);\nawait sleep(5)")
-    assert (error.name, error.line) == ("ReferenceError", 1)
-
-
-@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/St_Johns"])
-def test_dates_are_utc_wherever_the_machine_stands(
-    zone: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import time
-
-    monkeypatch.setenv("TZ", zone)
-    time.tzset()
-    source = """
-    const day = new Date(2026, 0, 2, 3, 4, 5);
-    day.setHours(6);
-    return [day.toISOString(), String(day), day.toDateString(), day.toTimeString(), day.getHours(),
-      day.getTimezoneOffset(), day.toLocaleString(), day.toLocaleDateString(), `${new Date('?')}`,
-      ...['2026-01-02', '2026-01-02T03:04', '2026-01-02T03:04+09:00', 'Jan 2, 2026 03:04',
-          'Fri, 02 Jan 2026 03:04:00 GMT', '01-02-2026'].map(x => new Date(x).toJSON()),
-      Date.parse('2026-01-02T00:00') - Date.UTC(2026, 0, 2), new Date(day).getTime() - day,
-      new Date(0).getYear(), typeof Date(), new Date(null).getTime()]"""
-    try:
-        seen = value_of(source)
-    finally:
-        monkeypatch.undo()
-        time.tzset()
-    assert seen == [
-        "2026-01-02T06:04:05.000Z",
-        "Fri Jan 02 2026 06:04:05 GMT+0000 (Coordinated Universal Time)",
-        "Fri Jan 02 2026",
-        "06:04:05 GMT+0000 (Coordinated Universal Time)",
-        6,
-        0,
-        "2026-01-02 06:04:05",
-        "2026-01-02",
-        "Invalid Date",
-        "2026-01-02T00:00:00.000Z",
-        "2026-01-02T03:04:00.000Z",
-        "2026-01-01T18:04:00.000Z",
-        "2026-01-02T03:04:00.000Z",
-        "2026-01-02T03:04:00.000Z",
-        "2026-01-02T00:00:00.000Z",
-        0,
-        0,
-        70,
-        "string",
-        0,
-    ]
-
-
-def test_no_back_door_leads_to_the_machines_time() -> None:
-    """Report 14: the constructor of Date's prototype."""
-    source = """
-    class Own extends Date {}
-    const doors = [Date.prototype.constructor, new Date().constructor, new Own().constructor,
-      Object.getPrototypeOf(Own), Function('return Date')(), (0, eval)('Date'),
-      (async () => {}).constructor('return Date')];
-    const found = [];
-    for (const door of doors) {
-      const kind = door.name === 'anonymous' ? await door() : door;
-      found.push(kind.now(), new kind().getTime());
-    }
-    return [...new Set(found)]"""
-    assert value_of(source) == [1000]
-
-
-def test_chance_comes_from_the_seed() -> None:
-    source = "return [Math.random(), Math.random()]"
-    first = value_of(source)
-    assert first == value_of(source)
-    assert all(0 <= each < 1 for each in first)
-    other = PORT.open(LOW).start(source, None, (1, 2, 3, 2**32 - 1), STATE)
-    assert other.finished is not None
-    assert other.finished.value != first
-    error = error_of("Math.random = () => 0")
-    assert error.name == "TypeError"
-
-
-def test_the_global_object_holds_nothing_but_the_language_and_the_api() -> None:
-    """Report 13, and every trap about what a script may find."""
-    names = set(value_of("return Object.getOwnPropertyNames(globalThis)"))
-    api = {
-        *("agent", "parallel", "pipeline", "retry", "graph", "sleep", "setTimeout"),
-        *("clearTimeout", "phase", "log", "console", "budget"),
-        *("AgentError", "BudgetError", "GraphError"),
-    }
-    assert api <= names
-    other = {name for name in names - api if not name[0].isupper()}
-    assert other == {
-        *("parseInt", "parseFloat", "isNaN", "isFinite", "decodeURI", "decodeURIComponent"),
-        *("encodeURI", "encodeURIComponent", "escape", "unescape", "undefined", "eval"),
-        *("globalThis", "btoa", "atob"),
-    }
-    assert names.isdisjoint({"WeakRef", "FinalizationRegistry", "SharedArrayBuffer", "Atomics"})
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "return Object.constructor('return typeof process + typeof require + typeof std')()",
-        "return (async () => {}).constructor('return typeof process+typeof require+typeof std')()",
-        'return Function(\'return Object.getOwnPropertyNames(this).includes("os") + ""\')()',
-    ],
-)
-def test_function_constructors_reach_the_sandbox_alone(source: str) -> None:
-    """Report 13: the escape through the function constructor."""
-    assert value_of(source) in {"undefined" * 3, "false"}
-
-
-def test_nothing_can_be_imported() -> None:
-    assert error_of("await import('/etc/passwd')").name == "ReferenceError"
-    assert error_of("import fs from 'fs'").name == "SyntaxError"
-
-
 # phase, log, budget, args, meta
 
 
@@ -484,8 +337,8 @@ def test_thrown_values_of_any_kind_are_told() -> None:
     for thrown, name, message in (
         ("'text'", "Error", "text"),
         ("{a: 1}", "Error", '{"a":1}'),
-        ("null", "Error", "null was thrown, or no memory was left for an error"),
         ("undefined", "Error", "undefined"),
+        ("{toString() { for (;;); }}", "Error", "[object Object]"),
         ("Object.assign(new Error('m'), {name: 'Own', code: 'own'})", "Own", "m"),
         ("new Proxy({}, {get() { throw 1 }})", "Error", "a value that has no words"),
         ("{get name() { throw 1 }, toJSON() { throw 2 }}", "Error", "[object Object]"),
@@ -569,80 +422,6 @@ def test_a_closed_vm_says_so() -> None:
     vm.close()
     with pytest.raises(VmLimitError, match="closed"):
         vm.settle([], STATE)
-
-
-# What a script does to the built-ins harms the script alone
-
-
-@pytest.mark.parametrize(
-    "trick",
-    [
-        "Object.prototype.toJSON = () => ({requests: []})",
-        "Array.prototype.toJSON = String.prototype.toJSON = () => 'forged'",
-        "JSON.stringify = () => 'forged'; JSON.parse = () => ({})",
-        "Map.prototype.get = Map.prototype.set = Map.prototype.delete = () => { throw 1 }",
-        "Function.prototype.call = Function.prototype.apply = Function.prototype.bind = () => 1",
-        "Array.prototype.push = Array.prototype[Symbol.iterator] = () => { throw 1 }",
-        "Object.defineProperty(Array.prototype, 0, {set() { throw 1 }})",
-        "Object.defineProperty(Object.prototype, 'get', {get() { throw 1 }})",
-        "Object.prototype.kind = 'agent'; Object.prototype.label = Object.prototype.value = 1",
-        "Object.keys = Object.create = Reflect.apply = () => { throw 1 }",
-        "Error = undefined; globalThis.Promise = undefined; globalThis.String = undefined",
-        "Error.stackTraceLimit = 0",
-        "Object.setPrototypeOf(agent('z').constructor, null)",
-    ],
-)
-def test_tricks_with_prototypes_forge_nothing(trick: str) -> None:
-    finished, driven = drive(f"try {{ {trick} }} catch {{}}\nreturn [await agent('a')]")
-    if "agent('z')" in trick:
-        assert finished.error is not None
-        assert finished.error.code == "unawaited_agents"
-    else:
-        assert finished.value == ["a"]
-        assert driven.requests == [Request(id=1, op="agent", prompt="a")]
-
-
-def test_the_preludes_own_functions_are_out_of_reach() -> None:
-    source = """
-    const names = Object.getOwnPropertyNames(globalThis);
-    try { Error.prepareStackTrace = (e, frames) => frames.map(f => f.getFunction?.()) } catch {}
-    const stack = new Error('x').stack;
-    return [names.some(n => ['start', 'settle', 'take', 'write'].includes(n)), typeof stack,
-            agent.caller === undefined]"""
-    error = error_of(source)  # reading a strict function's caller is an error of the language
-    assert error.name == "TypeError"
-    assert value_of(source.replace("agent.caller === undefined", "1")) == [False, "string", 1]
-
-
-def test_a_script_cannot_replace_the_api() -> None:
-    for name in ("agent", "budget", "Date", "setTimeout"):
-        assert error_of(f"globalThis.{name} = 1").name == "TypeError"
-        assert value_of(f"const {name} = 1; return {name}") == 1
-
-
-# Without the engine
-
-
-def test_without_the_engine_the_error_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "_quickjs", None)
-    with pytest.raises(VmMissingError, match=r"pip install 'pullcord\[graphs\]'"):
-        ScriptVmPort().open(VmLimits())
-
-
-def test_the_archived_engine_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Old:
-        """An engine of before 2023."""
-
-        def set_max_stack_size(self, limit: int) -> None: ...
-
-        def eval(self, source: str) -> Any:
-            return False
-
-    monkeypatch.setattr(import_module("_quickjs"), "Context", Old)
-    with pytest.raises(VmMissingError, match="archived package quickjs"):
-        ScriptVmPort().open(VmLimits())
 
 
 def test_the_same_script_gives_the_same_turns() -> None:
