@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from actors.agent import Agent
     from actors.chance import Counts, Durations, Numbers, Sizes, Stream
     from actors.engine import Engine
+    from actors.graph_engine import GraphEngine
     from actors.owner import Owner
     from actors.polls import PollPlan, parse_polls
     from actors.relay import Relay
@@ -56,6 +57,7 @@ __all__ = [
     "Durations",
     "Engine",
     "Envelope",
+    "GraphEngine",
     "Handler",
     "History",
     "Numbers",
@@ -107,6 +109,7 @@ _HOMES = {
     ("actors", "agent"): ("Agent",),
     ("actors", "chance"): ("Counts", "Durations", "Numbers", "Sizes", "Stream"),
     ("actors", "engine"): ("Engine",),
+    ("actors", "graph_engine"): ("GraphEngine",),
     ("actors", "owner"): ("Owner",),
     ("actors", "polls"): ("PollPlan", "parse_polls"),
     ("actors", "relay"): ("Relay",),

@@ -35,9 +35,9 @@ EVENTS: dict[str, Event] = {
     "engine.finished": Event(("run", "status", "tokens", "cost"), "an execution has ended"),
     "fleet.started": Event(("run", "execution", "graph"), "a run's Graph began, or waits no more"),
     "fleet.phase": Event(("run", "graph", "text"), "a Graph's script named its phase"),
-    "fleet.log": Event(("run", "graph", "text"), "a Graph's script logged a line"),
+    "fleet.log": Event(("run", "graph", "text", "level"), "a Graph's script logged a line"),
     "fleet.retry": Event(
-        ("run", "graph", "text", "attempt"), "a Graph's script tries something again"
+        ("run", "graph", "text", "attempt", "delay_ms"), "a Graph's script tries again, later"
     ),
     "fleet.finished": Event(
         ("run", "status", "tokens", "cost", "agents", "refused"),

@@ -18,7 +18,7 @@ from actors.messages import Message
 from actors.simulator import Simulator
 from actors.text import slug_of
 from scenarios.cast import ForeignActorError, make_actor
-from scenarios.graphs import model_of, vm_port
+from scenarios.graph_engines import model_of, vm_port
 from scenarios.matchers import Matcher, parse_matcher
 from scenarios.metrics import Column, Metric, Taps, make_metric
 from scenarios.problems import listed

@@ -28,7 +28,7 @@ from actors.owner import Owner
 from actors.relay import Relay
 from actors.server import Server
 from scenarios.decode import fields_of
-from scenarios.graphs import GraphFileError, check_scripts_can_run, furnished, make_model
+from scenarios.graph_engines import GraphFileError, check_scripts_can_run, furnished, make_model
 from scenarios.problems import listed, quote, suggest
 from scenarios.spec import ACTOR_KEYS, GRAPH_USE, Cast, Kind
 from scenarios.stand_in import StandIn

@@ -21,7 +21,7 @@ from scenarios.cast import (
     make_actor,
 )
 from scenarios.decode import Decoder, fields_of
-from scenarios.graphs import model_roles
+from scenarios.graph_engines import model_roles
 from scenarios.matchers import MESSAGES, MetricError, parse_matcher
 from scenarios.metrics import make_metric
 from scenarios.places import Keys

@@ -15,7 +15,7 @@ from scenarios.cast import foreign_path
 from scenarios.cell import CellLoader, Part, tables_of
 from scenarios.decode import Decoder
 from scenarios.expect import Expectation, ExpectationError, parse_expectation
-from scenarios.graphs import files_of
+from scenarios.graph_engines import files_of
 from scenarios.overrides import FLAG, Override, apply_overrides, assign
 from scenarios.places import Keys
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest

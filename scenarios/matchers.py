@@ -39,7 +39,7 @@ MESSAGES: dict[str, type[Message]] = {
 Key = Literal["count", "value", "from", "to"]  # the keys of a metric that have a matcher
 
 _RUN_NUMBERS = ("tokens", "cost", "truncated", "chars", "bytes", "delivery")
-_FLEET_NUMBERS = ("agents", "attempt", "depth", "refused", "spent")
+_FLEET_NUMBERS = ("agents", "attempt", "delay_ms", "depth", "refused", "spent")
 _EVENT_NUMBERS = frozenset((*_RUN_NUMBERS, *_FLEET_NUMBERS))
 _CHOICES: dict[str, tuple[str, ...]] = {
     "status": STATUSES,

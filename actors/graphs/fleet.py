@@ -179,8 +179,10 @@ class Fleet:
         """Do what a script asks for, say what it says, and end it if it has ended."""
         for notice in turn.notices:
             fields: dict[str, Any] = {"run": self.run, "graph": script.path, "text": notice.text}
-            if notice.type == "retry":
-                fields["attempt"] = notice.attempt
+            if notice.type == "log":
+                fields["level"] = notice.level
+            elif notice.type == "retry":
+                fields |= {"attempt": notice.attempt, "delay_ms": notice.delay_ms}
             context.log(f"fleet.{notice.type}", **fields)
         for request in turn.requests:
             self.operations += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors.actor import Actor, Context, Handler, Place, Unanswered
@@ -99,6 +99,11 @@ class GraphWorld:
         self.sim.connect(lambda _source, _target: None)
         self.sim.on_done = lambda _name: self.sim.finish()
         self.trace = Trace()
+
+    def at(self, due_us: int, act: Callable[[], Any]) -> GraphWorld:
+        """Do something in each replication so long after its beginning."""
+        self.sim.on_begin.append(lambda: self.sim.at(due_us, act))
+        return self
 
     def run(self, replication: int = 0) -> GraphWorld:
         self.trace = Trace()

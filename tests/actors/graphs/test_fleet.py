@@ -8,45 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.actor import Place
 from actors.graphs.fleet import DEPTH_LIMIT, OPEN_GRAPHS_LIMIT
-from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
-from actors.graphs.model import Model, Planned
 from actors.graphs.seam import VmLimitError
 from tests.actors.graphs.fake_vm import Api, FakeVmPort, RejectedError
-from tests.actors.graphs.graph_world import GraphWorld, config_of, play
+from tests.actors.graphs.graph_world import play
+from tests.actors.graphs.models import Deaf, Fixed
 from tests.actors.harness import S
-
-
-class Fixed(Model):
-    """A model whose answers are planned by a test: latency in seconds, and the answer's fields."""
-
-    def __init__(self, plan: Any) -> None:
-        super().__init__(config_of(), Place(name="model"))
-        self.planned = plan
-        self.asks: list[AgentAsk] = []
-
-    def plan(self, context: Any, ask: AgentAsk) -> Planned:
-        self.asks.append(ask)
-        latency_s, fields = self.planned(ask)
-        answer = AgentAnswer(
-            run=ask.run, agent=ask.agent, **{"outcome": "ok", "tokens": 100, **fields}
-        )
-        return Planned(answer, round(latency_s * S))
-
-
-class Deaf(Model):
-    """Hears everything and answers nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(config_of(), Place(name="model"))
-        self.handlers = {AgentAsk: self.ignore, AgentCancel: self.ignore}
-
-    def plan(self, context: Any, ask: AgentAsk) -> Planned:
-        raise NotImplementedError
-
-    def ignore(self, context: Any, envelope: Any) -> None:
-        return None
 
 
 async def hundred(api: Api, _: Any) -> Any:
@@ -82,8 +49,10 @@ def test_events_tell_of_the_run_and_of_each_agent() -> None:
         run | {"execution": world.desk.ids["r1"], "graph": "main"}
     ]
     assert world.events("fleet.phase") == [run | {"graph": "main", "text": "look"}]
-    assert world.events("fleet.log") == [run | {"graph": "main", "text": "hello"}]
-    assert world.events("fleet.retry") == [run | {"graph": "main", "text": "again", "attempt": 1}]
+    assert world.events("fleet.log") == [run | {"graph": "main", "text": "hello", "level": "info"}]
+    assert world.events("fleet.retry") == [
+        run | {"graph": "main", "text": "again", "attempt": 1, "delay_ms": 0}
+    ]
     agent = run | {"graph": "main", "agent": 1}
     assert world.events("agent.started") == [agent | {"label": "first", "phase": "look"}]
     assert world.events("agent.finished") == [
@@ -431,206 +400,3 @@ def test_a_script_over_its_limits_ends_its_run() -> None:
     assert end.status == "failed"
     assert end.error == "GraphError: the script computed for more than 2 s"
     assert end.total_tokens == 100
-
-
-# Answers
-
-
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-
-
-async def asks_for_a_number(api: Api, _: Any) -> Any:
-    try:
-        return await api.agent("how many?", schema=SCHEMA)
-    except RejectedError as error:
-        return [error.code, str(error), error.failure.info]
-
-
-def test_an_answer_that_does_not_fit_is_repaired_once() -> None:
-    model = Fixed(lambda ask: (1, {"value": {"n": 5} if ask.problem else "five"}))
-    world = play(asks_for_a_number, model=model)
-    assert world.end.result == {"n": 5}
-    assert [ask.problem for ask in model.asks] == [None, '"five" is not of type "object"']
-    assert world.end.total_tokens == 200
-    assert world.ended_s == 2
-    assert len(world.events("agent.started")) == len(world.events("agent.finished")) == 1
-    assert world.events("agent.finished")[0]["tokens"] == 200
-
-
-def test_an_answer_that_does_not_fit_twice_fails_with_what_is_wrong() -> None:
-    model = Fixed(lambda _: (1, {"value": {"n": "five"}}))
-    world = play(asks_for_a_number, model=model)
-    code, message, info = world.end.result
-    assert code == "agent_failed"
-    assert message == ('the answer does not fit: [\'n\']: "five" is not of type "integer"')
-    assert info == {"retryable": True}
-    assert len(model.asks) == 2
-
-
-def test_an_answer_as_json_text_is_read() -> None:
-    model = Fixed(lambda _: (1, {"value": ' {"n": 7}\n'}))
-    assert play(asks_for_a_number, model=model).end.result == {"n": 7}
-
-
-def test_no_repair_beyond_the_ceiling_or_the_agents_time() -> None:
-    wrong = Fixed(lambda _: (1, {"value": "five"}))
-    world = play(asks_for_a_number, model=wrong, token_ceiling=100)
-    assert world.end.total_tokens == 100
-    assert len(wrong.asks) == 1
-    slow = Fixed(lambda _: (7, {"value": "five"}))
-    world = play(asks_for_a_number, model=slow, agent_timeout="10s")
-    assert world.end.result[0] == "agent_timeout"
-    assert world.ended_s == 10
-    assert [ask.timeout_us for ask in slow.asks] == [10 * S, 3 * S]
-    assert world.end.total_tokens == 100 + 43  # three of seven seconds
-
-
-def test_a_schema_that_is_none_fails_and_is_not_repaired() -> None:
-    async def main(api: Api, _: Any) -> Any:
-        try:
-            await api.agent("x", schema={"type": "wonder"})
-        except RejectedError as error:
-            return [error.code, error.failure.info["retryable"], str(error)[:26]]
-
-    world = play(main)
-    assert world.end.result == ["agent_failed", False, "the schema can't be used: "]
-
-
-def test_a_failed_agent_counts_too() -> None:
-    async def main(api: Api, _: Any) -> Any:
-        try:
-            await api.agent("x")
-        except RejectedError as error:
-            return [error.code, str(error), error.failure.info]
-
-    world = play(
-        main,
-        model=Fixed(
-            lambda _: (
-                2,
-                {"outcome": "failed", "error": "overloaded", "cost": 0.25, "retryable": False},
-            )
-        ),
-    )
-    assert world.end.result == ["agent_failed", "overloaded", {"retryable": False}]
-    assert (world.end.total_tokens, world.end.reported_cost) == (100, 0.25)
-    assert world.statuses() == ["failed"]
-
-
-def test_no_model_earns_anything() -> None:
-    for cost in (-5.0, float("inf"), float("nan")):
-        world = play(one, model=Fixed(lambda _, cost=cost: (1, {"value": 1, "cost": cost})))
-        assert world.end.reported_cost == 0
-
-
-def test_a_prompt_that_fits_into_no_message_is_refused() -> None:
-    async def main(api: Api, _: Any) -> Any:
-        found = await api.settled(
-            [
-                api.agent("あ" * 100_001),
-                api.agent("x", schema={"description": "y" * 200_000}),
-                api.agent("lone \ud800 surrogate"),
-            ]
-        )
-        return [one if isinstance(one, str) else str(one) for one in found]
-
-    world = play(main)
-    assert world.end.result == [
-        "a prompt has at most 100,000 characters, and this one 100,001",
-        "an agent's options have at most 200,000 bytes, and these 200,029",
-        "answer to: lone \ufffd surrogate",
-    ]
-
-
-# Large runs, and order
-
-
-def test_ten_thousand_agents_in_one_run() -> None:
-    async def main(api: Api, _: Any) -> Any:
-        return len(await api.all([api.agent(str(n)) for n in range(10_000)]))
-
-    world = play(main, max_concurrency=1_000, max_agents=10_000)
-    assert world.end.result == 10_000
-    assert world.end.total_tokens == 1_000_000
-    assert world.ended_s == 10
-    assert isinstance(world.port, FakeVmPort)
-    assert world.port.settles == 10  # one for each wave: what ends at one instant is told at once
-
-
-def test_a_thousand_runs_at_once() -> None:
-    runs: dict[str, dict[str, Any]] = {f"r{n}": {} for n in range(1_000)}
-    world = play(one, runs=runs, max_runs=1_000)
-    assert len(world.desk.ends) == 1_000
-    assert {end.status for end in world.desk.ends.values()} == {"completed"}
-    assert set(world.desk.ended_us.values()) == {1 * S}
-    assert isinstance(world.port, FakeVmPort)
-    assert (len(world.port.vms), world.port.left_open) == (1_000, 0)
-
-
-def test_runs_wait_for_each_other_by_default() -> None:
-    world = play(one, runs={f"r{n}": {} for n in range(5)})
-    assert sorted(world.desk.ended_us.values()) == [n * S for n in (1, 2, 3, 4, 5)]
-
-
-def test_completions_of_one_instant_are_counted_in_the_order_of_their_agents() -> None:
-    backwards = Fixed(lambda ask: (5, {"value": ask.agent, "tokens": ask.agent}))
-
-    async def main(api: Api, _: Any) -> Any:
-        await api.all([api.agent(str(n)) for n in range(6)])
-
-    world = play(main, model=backwards)
-    assert [one["agent"] for one in world.events("agent.finished")] == [1, 2, 3, 4, 5, 6]
-    assert [one["spent"] for one in world.events("agent.finished")] == [1, 3, 6, 10, 15, 21]
-
-
-def test_one_seed_has_one_log() -> None:
-    async def main(api: Api, _: Any) -> Any:
-        found = await api.settled([api.agent(str(n)) for n in range(30)])
-        await api.graph("inner")
-        return [one if isinstance(one, str) else one.code for one in found]
-
-    def world() -> GraphWorld:
-        return GraphWorld(
-            mains={"main": main, "inner": hundred},
-            latency="lognormal(median=8s, sigma=0.6)",
-            tokens="uniform(10, 200)",
-            failure=0.2,
-            token_ceiling=9_000,
-        )
-
-    first = world().run(3)
-    assert world().run(3).trace.records == first.trace.records
-    assert world().run(4).trace.records != first.trace.records
-    used = world()
-    used.run(0)
-    assert used.run(3).trace.records == first.trace.records
-
-
-def test_each_script_has_a_seed_of_its_own() -> None:
-    async def main(api: Api, _: Any) -> Any:
-        await api.all([api.graph("inner"), api.graph("inner")])
-
-    async def nothing(_api: Api, _: Any) -> Any:
-        return None
-
-    world = play(main, others={"inner": nothing})
-    assert isinstance(world.port, FakeVmPort)
-    assert len({*world.port.seeds}) == 3
-    assert all(0 <= word < 2**32 for seed in world.port.seeds for word in seed)
-
-
-def test_a_script_sees_time_and_accounts() -> None:
-    seen: list[Any] = []
-
-    async def main(api: Api, _: Any) -> Any:
-        seen.append(api.state)
-        await api.agent("x")
-        seen.append(api.state)
-        await api.sleep(500)
-        seen.append(api.state)
-
-    play(main, token_ceiling=5_000)
-    assert [(one.spent, one.total, one.agents) for one in seen] == [
-        (0, 5_000, 0), (100, 5_000, 1), (100, 5_000, 1),
-    ]  # fmt: skip
-    assert [one.now_ms - seen[0].now_ms for one in seen] == [0, 1_000, 1_500]

@@ -24,7 +24,8 @@ class Slow(Model):
 
 
 def ask(agent: int = 1, **fields: Any) -> AgentAsk:
-    return AgentAsk(**{"run": "r", "agent": agent, "prompt": "p", "timeout_us": 60 * S} | fields)
+    given: dict[str, Any] = {"run": "r", "agent": agent, "prompt": "p", "timeout_us": 60 * S}
+    return AgentAsk(**given | fields)
 
 
 def bench() -> Bench:

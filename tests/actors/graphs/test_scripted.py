@@ -49,7 +49,10 @@ def test_a_miss_is_an_error_and_never_anything_else() -> None:
     assert missed.error == f"a.jsonl has no answer to this prompt (hash {prompt_hash('three')})"
     answer(model, "two")
     again = answer(model, "two")
-    assert again.error == f"a.jsonl has no answer after the first 1 to this prompt (hash {prompt_hash('two')})"
+    assert (
+        again.error
+        == f"a.jsonl has no answer after the first 1 to this prompt (hash {prompt_hash('two')})"
+    )
     assert [one["hash"] for one in model.events("model.missed")] == [
         prompt_hash("three"),
         prompt_hash("two"),

@@ -72,7 +72,11 @@ def test_answers_fit_their_schema_but_for_mistakes() -> None:
 
 
 def test_failures_and_mistakes_leave_the_other_draws_alone() -> None:
-    keys = {"latency": "uniform(1s, 9s)", "tokens": "uniform(1, 1000)", "cost": "uniform(0, 1)"}
+    keys: dict[str, Any] = {
+        "latency": "uniform(1s, 9s)",
+        "tokens": "uniform(1, 1000)",
+        "cost": "uniform(0, 1)",
+    }
     plain = answers(50, **keys)
     failing = answers(50, failure=0.5, **keys)
     assert [(one.tokens, one.cost) for one in plain] == [(one.tokens, one.cost) for one in failing]

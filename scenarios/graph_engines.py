@@ -19,6 +19,7 @@ import msgspec
 
 from actors.actor import Actor, Place
 from actors.graph_engine import GraphEngine
+from actors.graphs.meta import MetaError, read_script
 from actors.graphs.model import ModelConfig
 from actors.graphs.scripted import AnswersError, ScriptedModel
 from actors.graphs.seam import VmPort
@@ -83,7 +84,7 @@ def _existing(key: str, file: str, folder: Path, suffix: str) -> Path:
     path = folder / file
     if suffix and not file.endswith(suffix):
         raise GraphFileError(
-            key, f"{quote(file)} is no Graph", f'a Graph is a file that ends in "{suffix}"'
+            key, f"{quote(file)} is no Graph", f'a Graph\'s name ends in "{suffix}"'
         )
     if path.is_file():
         return path
@@ -99,6 +100,12 @@ def furnished(config: Any, place: Place, folder: Path) -> Place:
         name: _text("graph" if name.endswith(".js") else "answers", path)
         for name, path in files_of(config, folder).items()
     }
+    if isinstance(config, GraphEngine.Config):
+        name = Path(config.graph).name
+        try:
+            read_script(files[name])
+        except MetaError as error:
+            raise GraphFileError("graph", f"{name}, {error}") from None
     return msgspec.structs.replace(place, files=files) if files else place
 
 
