@@ -15,7 +15,6 @@ from typing import Any, Final
 from msgspec import Struct
 
 from actors.graphs.meta import MetaError, read_script
-from scenarios.graphs import ANSWERS_LIMIT_BYTES, FILE_LIMIT_BYTES
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 
 SHIPPED: Final = Path(__file__).resolve().parent / "graphs"
@@ -23,6 +22,8 @@ PREFIX: Final = "@graphs/"
 SUFFIX: Final = ".js"
 ANSWERS_SUFFIX: Final = ".answers.jsonl"
 NAME_LIMIT_CHARS: Final = 60
+FILE_LIMIT_BYTES: Final = 1 << 20  # of a Graph; a longer one was never written by hand
+ANSWERS_LIMIT_BYTES: Final = 1 << 28  # of recorded answers, which are held in memory
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 

@@ -37,6 +37,7 @@ from actors.world import TrioWorld, virtual_clock
 from transports.clock import EPOCH_US
 from transports.envelope import Envelope
 
+Look = Callable[[int], None]  # the time
 Told = Callable[[int, str, dict[str, Any]], None]  # the time, an event, its fields
 
 START_LIMIT_US = 3_600_000_000  # an engine that says nothing for an hour is broken
@@ -122,7 +123,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 class GraphWorld(TrioWorld):
     """A trio host with a model outside, a terminal's Ctrl-C, and somebody who looks on."""
 
-    def __init__(self, plan: Plan, look: Callable[[], None]) -> None:
+    def __init__(self, plan: Plan, look: Look) -> None:
         super().__init__(
             plan.seed,
             "graph",
@@ -170,7 +171,7 @@ class GraphWorld(TrioWorld):
 
     async def _look_on(self) -> None:
         while True:
-            self._look()
+            self._look(self.now_us)
             await trio.sleep(TICK_S)
 
 
@@ -181,9 +182,11 @@ class Ended(Struct, frozen=True, kw_only=True):
     interrupted: bool
 
 
-def run_graph(
-    plan: Plan, model: Actor, told: Told, look: Callable[[], None] = lambda: None
-) -> Ended:
+def _look_away(_now_us: int) -> None:
+    """Let nobody look on."""
+
+
+def run_graph(plan: Plan, model: Actor, told: Told, look: Look = _look_away) -> Ended:
     """Run a Graph to its end, and call `told` with every event on the way.
 
     On a real clock `look` is called every 0.1 s. VmMissingError where scripts can't run. Whatever
