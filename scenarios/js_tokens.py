@@ -83,14 +83,15 @@ class _Reader:
                 yield token
 
     def next(self) -> Iterator[Token]:
-        first = self.text[self.at]
+        at = self.at  # it moves with every token
+        first = self.text[at]
         if first == "`":
-            yield Token("mark", "`", self.at)
-            yield from self.template(self.at + 1)
+            yield Token("mark", "`", at)
+            yield from self.template(at + 1)
         elif first == "}" and self.open and self.open[-1] == "`":
             self.open.pop()
-            yield Token("mark", ")", self.at)
-            yield from self.template(self.at + 1)
+            yield Token("mark", ")", at)
+            yield from self.template(at + 1)
         else:
             token = self.plain()
             if token.text in ("{", "[", "("):

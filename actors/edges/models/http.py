@@ -7,9 +7,13 @@ sent anywhere but to the base URL: redirections are not followed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+import trio
 
 from actors.edges.models.backend import Assembler, Dialect
 from actors.edges.models.failures import BackendError, of_status, read_detail, without
@@ -25,6 +29,8 @@ STREAM_LIMIT_BYTES = 64 << 20  # an answer's 100,000 characters, one a chunk
 ERROR_LIMIT_BYTES = 64 << 10  # of an error's body
 CONNECT_LIMIT_S = 10.0
 WRITE_LIMIT_S = 60.0
+ERROR_LIMIT_S = 10.0  # for an error's body to come
+END_LIMIT_S = 0.2  # between an answer's last event and its stream's end
 EVENT_STREAM = "text/event-stream"
 
 
@@ -149,21 +155,40 @@ async def _read(response: httpx.Response, answer: Assembler) -> None:
     if not kind.lower().startswith(EVENT_STREAM):
         sentence = f"the model server's answer is no event stream but {kind[:60] or 'of no type'}"
         raise BackendError("malformed", sentence, retryable=False)
-    reader, size_bytes = SseReader(), 0
-    async for chunk in response.aiter_raw():
-        size_bytes += len(chunk)
-        if size_bytes > STREAM_LIMIT_BYTES:
+    reader = _AnswerReader(answer)
+    await _each_chunk(response, reader.take)
+    if reader.failure is not None:
+        raise reader.failure
+
+
+class _AnswerReader:
+    """Reads an answer's stream; what is wrong with it is its `failure`."""
+
+    def __init__(self, answer: Assembler) -> None:
+        self.answer = answer
+        self.failure: BackendError | None = None
+        self.events = SseReader()
+        self.size_bytes = 0
+
+    def take(self, chunk: bytes) -> float | None:
+        """Take a chunk in; return how long the rest may take that nobody needs, None to go on."""
+        self.size_bytes += len(chunk)
+        if self.size_bytes > STREAM_LIMIT_BYTES:
             sentence = f"the stream has more than {STREAM_LIMIT_BYTES:,} bytes"
-            raise BackendError("too_large", sentence, retryable=False)
+            self.failure = BackendError("too_large", sentence, retryable=False)
+            return 0
         try:
-            events = reader.feed(chunk)
+            for event in self.events.feed(chunk):
+                self.answer.take(event)
+                if self.answer.finished:
+                    # Read to its end it leaves its connection to the next agent.
+                    return END_LIMIT_S
         except SseError as error:
-            raise BackendError("malformed", f"the stream can't be read: {error}",
-                               retryable=True) from None  # fmt: skip
-        for event in events:
-            answer.take(event)
-            if answer.finished:
-                return
+            sentence = f"the stream can't be read: {error}"
+            self.failure = BackendError("malformed", sentence, retryable=True)
+        except BackendError as error:
+            self.failure = error
+        return None if self.failure is None else 0
 
 
 async def _beginning(response: httpx.Response) -> bytes:
@@ -171,11 +196,30 @@ async def _beginning(response: httpx.Response) -> bytes:
     import httpx  # noqa: PLC0415  an extra
 
     found = bytearray()
-    try:
-        async for chunk in response.aiter_raw():
-            found += chunk
-            if len(found) > ERROR_LIMIT_BYTES:
-                break
-    except httpx.TransportError:
-        pass
+
+    def take(chunk: bytes) -> float | None:
+        found.extend(chunk)
+        return 0 if len(found) > ERROR_LIMIT_BYTES else None
+
+    with suppress(httpx.TransportError), trio.move_on_after(ERROR_LIMIT_S):
+        await _each_chunk(response, take)
     return bytes(found[:ERROR_LIMIT_BYTES])
+
+
+async def _each_chunk(response: httpx.Response, take: Callable[[bytes], float | None]) -> None:
+    """Give each chunk to `take` until the stream ends, or as long as `take` says.
+
+    The stream is many generators deep, and one that is left before its end is closed by nobody: it
+    is cancelled instead.
+    """
+    import httpx  # noqa: PLC0415  an extra
+
+    left_s = None
+    with trio.CancelScope() as scope:
+        try:
+            async for chunk in response.aiter_raw():
+                if left_s is None and (left_s := take(chunk)) is not None:
+                    scope.deadline = trio.current_time() + left_s
+        except httpx.TransportError:
+            if left_s is None:
+                raise
