@@ -111,7 +111,7 @@ class _Reader:
             yield Token("mark", "(", end)
             # The bracket has two characters here: the second is passed by.
             self.text = self.text[: end + 1] + " " + self.text[end + 2 :]
-        elif end < len(self.text):
+        elif self.text.startswith("`", end):
             yield Token("mark", "`", end)
 
     def plain(self) -> Token:

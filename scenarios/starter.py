@@ -31,9 +31,9 @@ def starter(
 ) -> list[str]:
     """Write a starter and return what to tell the user: the files, and the next command.
 
-    `what` is "scenario", "actor" or "graph"; a file's name in its place says which by its suffix. `name` may
-    have folders in front and a suffix behind. ScenarioError, and nothing written, if a file is
-    there already, can't be written or can't have this name.
+    `what` is "scenario", "actor" or "graph"; a file's name in its place says which by its suffix.
+    `name` may have folders in front and a suffix behind. ScenarioError, and nothing written, if a
+    file is there already, can't be written or can't have this name.
     """
     if what not in STARTERS:
         meant = SUFFIXES.get(Path(what).suffix)

@@ -133,9 +133,11 @@ async def test_a_message_from_another_actor_is_no_answer(nursery: trio.Nursery) 
     assert bench.context.replies == []
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_an_engine_that_is_gone_leaves_no_agent_for_ever(nursery: trio.Nursery) -> None:
+async def test_an_engine_that_is_gone_leaves_no_agent_for_ever(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
     bench = Bench(nursery)
+    assert autojump_clock.autojump_threshold == 0
     await bench.ask(1, "never", timeout_us=1_000_000)
     await trio.sleep(12)
     bench.deliver()
@@ -164,9 +166,12 @@ async def test_a_mistake_of_the_backend_is_not_hidden() -> None:
     with pytest.RaisesGroup(ZeroDivisionError):
         async with trio.open_nursery() as nursery:
             bench = Bench(nursery)
-            bench.backend.answer = broken  # type: ignore[method-assign]  # a mistake
+            bench.model.backend = Broken()
             await bench.ask(1, "hello")
 
 
-async def broken(_asked: AgentAsk, _spent: Spent) -> Any:
-    return 1 // 0
+class Broken(FakeBackend):
+    """Has a mistake."""
+
+    async def answer(self, asked: AgentAsk, spent: Spent) -> Any:
+        return 1 // 0
