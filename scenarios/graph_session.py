@@ -32,6 +32,7 @@ from transports.clock import EPOCH_US
 
 Style = Literal["text", "json", "quiet"]
 INTERRUPTED = 130
+TOO_LONG = "the Graph's result has more than 100,000 characters, and is left out"
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +147,8 @@ class Session:
                 self.say(f"the Graph failed: {one_line(done.error or 'without a reason')}")
             return 1
         if done.result_truncated:
-            self.say("the Graph's result has more than 100,000 characters, and is left out")
+            if style != "json":
+                self.say(TOO_LONG)
             return 1
         if style != "json":
             sys.stdout.write(_shown(done.result) + "\n")
@@ -162,7 +164,7 @@ def _fields(done: Completion | None, progress: Progress) -> dict[str, Any]:
         "result": done.result,
         "tokens": done.total_tokens,
         "cost": done.reported_cost,
-        "error": done.error,
+        "error": TOO_LONG if done.result_truncated else done.error,
     }
 
 
