@@ -68,9 +68,7 @@ bench: $(STAMP)
 	@echo
 	@.venv/bin/python -m bench.proxy
 	@echo
-	@.venv/bin/python -m bench.store
-	@echo
-	@.venv/bin/python -m bench.logs
+	@.venv/bin/python -m bench.graphs
 
 # Needs the network. Universal: one file for every Python from 3.11 on, Linux and macOS.
 lock: $(STAMP)

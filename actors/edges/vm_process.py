@@ -29,7 +29,7 @@ from typing import Any, Literal, Self, get_args
 
 from actors.edges.vm_worker import LENGTH_BYTES, pack
 from actors.graphs.meta import MetaError
-from actors.graphs.script import MISSING, read_prelude
+from actors.graphs.script import MISSING, not_loading, read_prelude
 from actors.graphs.seam import (
     LimitKind,
     Seed,
@@ -102,10 +102,13 @@ class Worker:
         self.input = self.process.stdin.fileno()
         self.output = self.process.stdout.fileno()
         # A child that is stopped must not stop its host.
-        os.set_blocking(self.input, False)
+        
         os.set_blocking(self.output, False)
         self.owner = os.getpid()
-        self.send(pack(prelude.encode()), time.monotonic() + 60)
+        try:
+            self.send(pack(prelude.encode()), time.monotonic() + 60)
+        except OSError:
+            raise self.ended("it broke off as it started") from None
 
     def call(self, op: Call, number: int, limits: VmLimits, text: str) -> bytes:
         """Have the process do something, and return its answer. Raises VmLimitError."""
@@ -121,8 +124,7 @@ class Worker:
             end_s = time.monotonic() + limits.wall_us / 1e6
             try:
                 self.send(pack((words + text).encode()), end_s)
-                size = int.from_bytes(self.receive(LENGTH_BYTES, end_s), "little")
-                return self.receive(min(size, limits.output_bytes + CHUNK_BYTES), end_s)
+                return self.receive_frame(limits.output_bytes + CHUNK_BYTES, end_s)
             except TimeoutError:
                 self.ended("another script in the same process ran over its time")
                 seconds = limits.wall_us / 1e6
@@ -163,6 +165,13 @@ class Worker:
                 left = left[os.write(self.input, left) :]
             except BlockingIOError:
                 wait_for(self.input, select.POLLOUT, end_s)
+
+    def receive_frame(self, limit_bytes: int, end_s: float) -> bytes:
+        """Read an answer. Raises TimeoutError, and OSError when the process is gone or errs."""
+        size = int.from_bytes(self.receive(LENGTH_BYTES, end_s), "little")
+        if size > limit_bytes:
+            raise OSError(f"an answer of {size} bytes")
+        return self.receive(size, end_s)
 
     def receive(self, count: int, end_s: float) -> bytes:
         """Read so many bytes. Raises TimeoutError, and OSError when the process is gone."""
@@ -222,7 +231,7 @@ def wait_for(descriptor: int, event: int, end_s: float) -> None:
 def error_of(answer: str) -> VmLimitError | VmMissingError:
     """The error that a worker tells of."""
     if answer.startswith("?"):
-        return VmMissingError(answer[1:])
+        return not_loading(answer[1:])
     word, _, sentence = answer.removeprefix("!").partition(" ")
     kind: LimitKind = next((kind for kind in KINDS if kind == word), "died")
     return VmLimitError(kind, sentence)

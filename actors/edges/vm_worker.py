@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from importlib import import_module
 
 from actors.graphs.isolate import Isolate, OverLimitError
 
@@ -25,6 +24,7 @@ LENGTH_BYTES = 4
 ALARM_MARGIN_S = 1.0
 # Standard input, output and error, and a few while Python starts; a script opens none.
 FILES_LIMIT = 16
+STACK_BYTES = 8 << 20  # of the thread in which scripts run: twice what they may use
 
 
 def pack(body: bytes) -> bytes:
@@ -73,6 +73,10 @@ def limit_process(memory_bytes: int) -> None:
             resource.setrlimit(which, (limit, limit))
         except (OSError, ValueError):
             continue  # a stricter one holds already, or this system has none: the others still hold
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if 0 <= soft < STACK_BYTES:  # a shell's limit would end a script that may recurse deeper
+        with_room = STACK_BYTES if hard < 0 else min(STACK_BYTES, hard)
+        resource.setrlimit(resource.RLIMIT_STACK, (with_room, hard))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
@@ -83,6 +87,15 @@ class Worker:
     def __init__(self, prelude: str) -> None:
         self.prelude = prelude
         self.isolates: dict[int, Isolate] = {}
+        self.ready: Isolate | None = None
+
+    def prepare(self) -> None:
+        """Make the next script's isolate while the host is busy: two thirds of a start."""
+        if self.ready is None:
+            try:  # noqa: SIM105  contextlib takes longer to load than all the rest
+                self.ready = Isolate(self.prelude)
+            except ImportError:
+                pass  # it is told when a script is to be started
 
     def answer(self, call: str) -> bytes | None:
         """Do what a frame asks for; a drop needs no answer.
@@ -103,14 +116,16 @@ class Worker:
         signal.setitimer(signal.ITIMER_REAL, wall_us / 1e6 + ALARM_MARGIN_S)
         try:
             if op == "start":
-                self.isolates[number] = Isolate(
-                    self.prelude,
+                isolate = self.ready or Isolate(self.prelude)
+                self.ready = None
+                isolate.limit(
                     cpu_s=cpu_us / 1e6,
                     memory_bytes=memory_bytes,
                     stack_bytes=stack_bytes,
                     jobs=jobs,
                     output_bytes=output_bytes,
                 )
+                self.isolates[number] = isolate
             return b"=" + self.isolates[number].turn(op, text)
         except OverLimitError as over:
             self.isolates.pop(number, None)
@@ -123,13 +138,11 @@ class Worker:
 
 def main(memory_bytes: int) -> None:
     """Serve until the host closes the pipe."""
-    try:  # noqa: SIM105  contextlib takes longer to load than all the rest
-        import_module("_quickjs")  # so that a spare process is warm
-    except ImportError:
-        pass  # it is told when a script is to be started
     worker = Worker(read_frame())
+    worker.prepare()
     limit_process(memory_bytes)
     while True:
         answer = worker.answer(read_frame())
         if answer is not None:
             write_frame(answer)
+        worker.prepare()

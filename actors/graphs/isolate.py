@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # How often the time is looked at closely: the thread's clock costs as much as a short reaction.
 CHECK_S = 0.005
 # How a turn ends whose script met the memory limit. Inside a text the quotes would be escaped.
-OUT_OF_MEMORY = '"finished":{"error":{"name":"InternalError","message":"out of memory"'
+OUT_OF_MEMORY = '"finished":{"error":{"name":"InternalError","message":"out of memory'
 STALLED = '"code":"graph_stalled"'
 TOO_LARGE = "what the script asks for, says and returns in one turn is too large"
 ARCHIVED = (
@@ -47,33 +47,28 @@ class Isolate:
     Raises ImportError without an engine, or with one that is too old.
     """
 
-    def __init__(
-        self,
-        prelude: str,
-        *,
-        cpu_s: float,
-        memory_bytes: int,
-        stack_bytes: int,
-        jobs: int,
-        output_bytes: int,
-    ) -> None:
+    def __init__(self, prelude: str) -> None:
         engine: Any = import_module("_quickjs")
         self.failure: type[Exception] = engine.JSException
+        self.context: Any = engine.Context()
+        if not self.context.eval("'toWellFormed' in String.prototype"):
+            raise ImportError(ARCHIVED)
+        self.calls = self.context.eval(prelude)
+        get = self.context.eval("(object, key) => object[key]")
+        self.start_script: Callable[[str], None] = get(self.calls, "start")
+        self.settle: Callable[[str], None] = get(self.calls, "settle")
+        self.take: Callable[[], str] = get(self.calls, "take")
+
+    def limit(
+        self, *, cpu_s: float, memory_bytes: int, stack_bytes: int, jobs: int, output_bytes: int
+    ) -> None:
+        """Set the limits, once and before the first turn."""
         self.cpu_s = cpu_s
         self.memory_bytes = memory_bytes
         self.jobs = jobs
         self.output_bytes = output_bytes
-        context = engine.Context()
-        if not context.eval("'toWellFormed' in String.prototype"):
-            raise ImportError(ARCHIVED)
-        context.set_max_stack_size(stack_bytes)
-        self.calls = context.eval(prelude)
-        get = context.eval("(object, key) => object[key]")
-        self.start_script: Callable[[str], None] = get(self.calls, "start")
-        self.settle: Callable[[str], None] = get(self.calls, "settle")
-        self.take: Callable[[], str] = get(self.calls, "take")
-        context.set_memory_limit(memory_bytes)
-        self.context: Any = context
+        self.context.set_max_stack_size(stack_bytes)
+        self.context.set_memory_limit(memory_bytes)
 
     def turn(self, op: str, text: str) -> bytes:
         """Give the script a message, "start" or "settle", run it until it waits, return its turn.
@@ -93,11 +88,12 @@ class Isolate:
             raise self.over(str(failure), clock() >= end_s) from None
         except MemoryError:
             raise self.out_of_memory() from None
-        if OUT_OF_MEMORY in taken or (
-            # Without memory for an error, an async function ends without a word.
-            STALLED in taken and self.context.memory()["malloc_size"] * 2 > self.memory_bytes
-        ):
-            raise self.out_of_memory()
+        if OUT_OF_MEMORY in taken:
+            # With no room for an error the engine throws null, which a script may do as well.
+            null = OUT_OF_MEMORY + ", or null" in taken
+            raise self.out_of_memory(", or it threw null" if null else "")
+        if STALLED in taken and self.context.memory()["malloc_size"] * 2 > self.memory_bytes:
+            raise self.out_of_memory()  # an async function without room ends without a word
         turn = taken.encode()
         if not turn or len(turn) > self.output_bytes:
             raise OverLimitError("output", TOO_LARGE)
@@ -138,8 +134,9 @@ class Isolate:
             "cpu", f"the script computed for {self.cpu_s:g} s without waiting for the host"
         )
 
-    def out_of_memory(self) -> OverLimitError:
+    def out_of_memory(self, or_else: str = "") -> OverLimitError:
         """The error of a script that needs too much memory."""
         return OverLimitError(
-            "memory", f"the script needs more than {self.memory_bytes >> 20} MiB of memory"
+            "memory",
+            f"the script needs more than {self.memory_bytes / 2**20:g} MiB of memory{or_else}",
         )

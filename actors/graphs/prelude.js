@@ -39,8 +39,8 @@ const RETRYABLE = freeze({
 class GraphError extends Error {
   constructor(message, code = 'graph_failed', info = {}) {
     super(message);
-    this.code = code;
-    this.retryable = RETRYABLE[code] === true;
+    define(this, 'code', code);
+    define(this, 'retryable', RETRYABLE[code] === true);
     const names = keys(info);
     for (let i = 0; i < names.length; i++) define(this, names[i], info[names[i]]);
   }
@@ -464,7 +464,6 @@ hide(date, 'toLocaleTimeString', shown(timeOnlyOf));
 
 const give = (key, value) =>
   defineProperty(globalThis, key, { value, writable: false, configurable: false, enumerable: false });
-delete globalThis.Date;
 const given = {
   agent, graph, parallel, pipeline, retry, sleep, phase, log, budget, console, setTimeout, clearTimeout,
   GraphError, AgentError, BudgetError, Date: VirtualDate,
@@ -493,7 +492,7 @@ const field = (value, key) => {
   try { return value[key]; } catch { return undefined; }
 };
 // With no memory left even for an error, the engine throws null, or a value of no type.
-const NO_MEMORY = '{"name":"InternalError","message":"out of memory"}';
+const NO_MEMORY = '{"name":"InternalError","message":"out of memory, or null was thrown"}';
 const TYPES = freeze({
   __proto__: null, undefined: true, object: true, boolean: true, number: true, bigint: true,
   string: true, symbol: true, function: true,

@@ -1,7 +1,8 @@
 """The VM in this process: for tests, and for scripts that can be trusted to end.
 
 Some native loops never ask the engine's limits (`[].concat(new Array(2**31)).indexOf(1)`), and then
-the whole process hangs. edges/vm_process runs the same isolate in a child that can be killed.
+the whole process hangs. edges/vm_process runs the same isolate in a child that can be killed. A
+thread that calls it needs a stack larger than the limits' `stack_bytes`: a main thread has 8 MiB.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from actors.graphs.isolate import Isolate, OverLimitError
+from actors.graphs.isolate import ARCHIVED, Isolate, OverLimitError
 from actors.graphs.meta import MetaError
 from actors.graphs.seam import (
     Seed,
@@ -33,23 +34,31 @@ def read_prelude() -> str:
     return resources.files(PACKAGE).joinpath("prelude.js").read_text(encoding="utf-8")
 
 
+def not_loading(why: str) -> VmMissingError:
+    """The error for an engine that is installed and of no use."""
+    return VmMissingError(
+        why if why == ARCHIVED else f"{MISSING}. The one here doesn't load: {why}"
+    )
+
+
 class ScriptVm:
     """A VM of the seam, in this process."""
 
     def __init__(self, prelude: str, limits: VmLimits) -> None:
         try:
-            self.isolate: Isolate | None = Isolate(
-                prelude,
-                cpu_s=limits.cpu_us / 1e6,
-                memory_bytes=limits.memory_bytes,
-                stack_bytes=limits.stack_bytes,
-                jobs=limits.jobs,
-                output_bytes=limits.output_bytes,
-            )
+            isolate = Isolate(prelude)
         except ModuleNotFoundError:
             raise VmMissingError(MISSING) from None
         except ImportError as error:
-            raise VmMissingError(str(error)) from None
+            raise not_loading(str(error)) from None
+        isolate.limit(
+            cpu_s=limits.cpu_us / 1e6,
+            memory_bytes=limits.memory_bytes,
+            stack_bytes=limits.stack_bytes,
+            jobs=limits.jobs,
+            output_bytes=limits.output_bytes,
+        )
+        self.isolate: Isolate | None = isolate
         self.limits = limits
         self.lines = 0
 

@@ -28,7 +28,7 @@ class VmLimits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_us: int = 2_000_000  # computing between two waits
     wall_us: int = 5_000_000  # the same by the clock, on a busy machine; then its process is killed
     memory_bytes: int = 64 << 20  # 4,096 pending agents take 14 MB
-    stack_bytes: int = 512 << 10  # thousands of calls deep, and far below a thread's own stack
+    stack_bytes: int = 4 << 20  # 2,400 calls deep, and half of a main thread's own stack
     jobs: int = 200_000  # promise reactions in one turn; 4,096 agents at once take 40,000
     output_bytes: int = 8 << 20  # of requests, notices and result together, as JSON
 

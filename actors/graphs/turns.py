@@ -7,6 +7,7 @@ frames of prelude.js are left out.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -57,7 +58,10 @@ def settle_text(settlements: Sequence[Settlement], state: VmState) -> str:
 
 def json_text(message: Any) -> str:
     """A message as JSON."""
-    return _encode(message).decode()
+    try:
+        return _encode(message).decode()
+    except UnicodeEncodeError:  # half a character, which JSON can name and UTF-8 can't
+        return json.dumps(msgspec.to_builtins(message))
 
 
 def refused(error: MetaError) -> VmTurn:

@@ -1,10 +1,12 @@
 """The child process by itself: what it reads and writes, and that it ends."""
 
 import select
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,8 @@ LIMITS = "{wall} 100000 16000000 262144 10000 1000000"
 class Child:
     """A worker that runs, with its prelude read."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-I", "-S", "-B", "-c", BOOT]
+    def __init__(self, python: str = sys.executable) -> None:
+        command = [python, "-I", "-S", "-B", "-c", BOOT]
         folders = [str(packages_folder()), str(engine_folder())]
         self.process = subprocess.Popen(
             [*command, *folders, WORKER, str(1 << 30)],
@@ -133,3 +135,35 @@ def test_it_imports_little() -> None:
     )
     loaded = set(done.split())
     assert loaded.isdisjoint({"typing", "msgspec", "json", "re", "contextlib", "pathlib", "trio"})
+
+
+def other_pythons() -> list[str]:
+    """The interpreters of this machine that can load the engine of this one, which is for any."""
+    if "abi3" not in str(find_spec("_quickjs")):
+        return []
+    found = []
+    for minor in (11, 12, 13, 14):
+        homes = sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python3.{minor}"))
+        found += [str(path) for path in homes][:1] or [shutil.which(f"python3.{minor}") or ""]
+    return [path for path in found if path]
+
+
+@pytest.mark.parametrize("python", other_pythons())
+def test_every_python_gives_the_same_bytes(python: str, child: Child) -> None:
+    source = (
+        "phase('p'); const x = await parallel([1, 2, 3].map(i => () => agent(`${i} "
+        "${Math.random()} ${0.1 * i} ${1e21 * i}`))); log(new Date(), x, Math.sin(1), [3, 1, 2]"
+        ".sort(), 'ÄÖ'.normalize('NFD')); await sleep(1.5); null.x"
+    )
+    settled = '{"settlements":%s,"now_ms":1234.5,"spent":1,"total":9}'
+    told = []
+    for each in (child, Child(python)):
+        each.start(1, source)
+        turns = [each.read()]
+        for answers in ('[[2,true,{"a":1.0}],[1,true,"é"],[3,true,null]]', "[[4,true,null]]"):
+            each.write(f"settle 1 - {LIMITS.format(wall=10**6)}\n" + settled % answers)
+            turns.append(each.read())
+        told.append(turns)
+        assert each.close() == 0
+    assert told[0] == told[1]
+    assert '"finished":{"error":{"name":"TypeError"' in told[0][2]

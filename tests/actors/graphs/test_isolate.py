@@ -19,7 +19,9 @@ def isolate(**limits: float) -> Isolate:
         "jobs": 20_000,
         "output_bytes": 1 << 20,
     }
-    return Isolate(PORT.prelude, **(usual | limits))  # type: ignore[arg-type]  # whole numbers
+    made = Isolate(PORT.prelude)
+    made.limit(**(usual | limits))  # type: ignore[arg-type]  # whole numbers
+    return made
 
 
 def run(source: str, **limits: float) -> dict[str, object]:
@@ -42,6 +44,7 @@ def run(source: str, **limits: float) -> dict[str, object]:
         # Report 12: many small pieces. Not even an error has room then.
         ("const all = []; for (;;) all.push({})", "memory", "more than 16 MiB"),
         ("const all = {}; for (let i = 0;; i++) all['k' + i] = i", "memory", "more than 16 MiB"),
+        ("throw null", "memory", "MiB of memory, or it threw null"),
         ("for (;;) log('x'.repeat(3000))", "output", "too large"),
         ("return 'x'.repeat(1100000)", "output", "too large"),
         ("return '\\u20ac'.repeat(400000)", "output", "too large"),  # 3 bytes each
@@ -55,7 +58,7 @@ def run(source: str, **limits: float) -> dict[str, object]:
 )
 def test_a_limit_is_told_by_its_kind(source: str, kind: str, words: str) -> None:
     with pytest.raises(OverLimitError, match=words) as caught:
-        run(source)
+        run(source, cpu_s=0.1 if kind == "cpu" else 10)
     assert caught.value.kind == kind
 
 
@@ -82,6 +85,15 @@ def test_computing_is_counted_over_all_jobs_of_a_turn_and_anew_in_each_turn() ->
 def test_deep_recursion_is_an_error_that_a_script_may_catch() -> None:
     source = "const f = () => { f() }; try { f() } catch (e) { return e.message }"
     assert run(source)["finished"] == {"value": "Maximum call stack size exceeded"}
+
+
+def test_the_stack_is_as_deep_as_the_limit_says() -> None:
+    source = "let n = 0; const f = () => { n++; f() }; try { f() } catch { return n }"
+    shallow, deep = (
+        int(str(run(source, stack_bytes=size << 10)["finished"]).strip("{}").partition(":")[2])
+        for size in (256, 4096)
+    )
+    assert 100 < shallow < deep / 8
 
 
 def test_a_context_works_in_any_thread_and_keeps_its_stack_limit() -> None:

@@ -5,10 +5,22 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from actors.graphs.script import ScriptVmPort
-from actors.graphs.seam import Request, VmLimits, VmMissingError
-from tests.actors.graphs.driver import LOW, PORT, STATE, drive, error_of, value_of
+from actors.graphs.seam import Request, Settlement, VmLimitError, VmLimits, VmMissingError
+from tests.actors.graphs.driver import (
+    CEILING,
+    FAILED,
+    LOW,
+    PORT,
+    SEED,
+    STATE,
+    drive,
+    error_of,
+    value_of,
+)
 
 # time and chance
 
@@ -169,17 +181,91 @@ def test_nothing_can_be_imported() -> None:
         "Object.keys = Object.create = Reflect.apply = () => { throw 1 }",
         "Error = undefined; globalThis.Promise = undefined; globalThis.String = undefined",
         "Error.stackTraceLimit = 0",
+        "Object.defineProperty(Error.prototype, 'code', {get() { throw 1 }})",
         "Object.setPrototypeOf(agent('z').constructor, null)",
     ],
 )
 def test_tricks_with_prototypes_forge_nothing(trick: str) -> None:
-    finished, driven = drive(f"try {{ {trick} }} catch {{}}\nreturn [await agent('a')]")
+    source = f"""
+    try {{ {trick} }} catch {{}}
+    try {{ await agent('f') }} catch (error) {{ log(error.code) }}
+    return [await agent('a')]"""
+    finished, driven = drive(source, answer=lambda r: FAILED if r.prompt == "f" else r.prompt)
     if "agent('z')" in trick:
         assert finished.error is not None
         assert finished.error.code == "unawaited_agents"
     else:
         assert finished.value == ["a"]
-        assert driven.requests == [Request(id=1, op="agent", prompt="a")]
+        prompts = [Request(id=1, op="agent", prompt="f"), Request(id=2, op="agent", prompt="a")]
+        assert driven.requests == prompts
+        assert [notice.text for notice in driven.notices] == ["agent_failed"]
+
+
+VALUES = (
+    *("1", "'s'", "null", "undefined", "NaN", "[]", "[, 1]", "() => 1", "10n", "-1", "1e308"),
+    *("{}", "Symbol()", "agent", "agent('p')", "sleep(1)", "new Date(NaN)", "new Error('e')"),
+    *("Object.create(null)", "Promise.reject(5)", "{then(r) { r(1) }}", "{get then() { throw 3 }}"),
+    "globalThis",
+    *("{toJSON() { return this }}", "{toString() { throw 4 }}", "new Proxy([], {})", "'\\ud800'"),
+    *("new Proxy({}, {get() { throw 1 }})", "{length: 1e9}", "Object.freeze(new BudgetError())"),
+    *("(function* () { yield () => agent('g') })()", "{attempts: 2}", "{settle: true}"),
+)
+FUNCTIONS = (
+    *("agent", "parallel", "pipeline", "retry", "graph", "sleep", "setTimeout", "clearTimeout"),
+    *("phase", "log", "console.warn", "new Date", "Date.parse", "Date.UTC", "Promise.all"),
+    *("Promise.race", "Promise.any", "new AggregateError", "new GraphError", "Array.from"),
+)
+OWNERS = ("Object", "Array", "Promise", "Error", "String", "Function", "Map", "Date")
+NAMES = (
+    *("then", "constructor", "toJSON", "toString", "length", "push", "map", "get", "set", "value"),
+    *("name", "message", "stack", "code", "call", "apply", "partial", "errors", "status", "kind"),
+)
+CALLS = st.builds(
+    lambda way, name, given: f"{way}{name}({', '.join(given)});",
+    st.sampled_from(["", "await "]),
+    st.sampled_from(FUNCTIONS),
+    st.lists(st.sampled_from(VALUES), max_size=3),
+)
+CHANGES = st.builds(
+    lambda owner, name, value: f"{owner}.prototype.{name} = {value};",
+    st.sampled_from(OWNERS),
+    st.sampled_from(NAMES),
+    st.sampled_from(VALUES),
+)
+GETTERS = st.builds(
+    lambda owner, name, act: (
+        f"Object.defineProperty({owner}.prototype, '{name}', {{get() {{ {act} }}}});"
+    ),
+    st.sampled_from(OWNERS),
+    st.sampled_from(NAMES),
+    st.sampled_from(["return 1", "throw 1", "return this"]),
+)
+STATEMENTS = st.recursive(
+    CALLS | CHANGES | GETTERS | st.sampled_from(VALUES).map(lambda value: f"throw {value};"),
+    lambda inner: inner.map(lambda inside: f"try {{ {inside} }} catch (e) {{ log(e) }}"),
+    max_leaves=2,
+)
+
+
+@settings(deadline=None)
+@given(st.lists(STATEMENTS, max_size=6), st.booleans())
+def test_whatever_a_script_does_its_turns_are_turns(statements: list[str], ok: bool) -> None:
+    vm = PORT.open(LOW)
+    kind = ""
+    try:
+        turn = vm.start("\n".join(statements), None, SEED, STATE)
+        for _ in range(5):
+            if turn.finished is not None:
+                break
+            assert turn.pending > 0
+            answers = [
+                Settlement(id=each.id, ok=ok, value={"v": 1}, error=CEILING)
+                for each in turn.requests
+            ]
+            turn = vm.settle(answers, STATE)
+    except VmLimitError as error:
+        kind = error.kind
+    assert kind != "died"
 
 
 def test_the_preludes_own_functions_are_out_of_reach() -> None:
