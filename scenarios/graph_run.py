@@ -20,6 +20,7 @@ from msgspec import Struct
 from actors.actor import Actor, Context, Handler, Place, Unanswered
 from actors.edges.models.live import LiveModel
 from actors.edges.vm_process import ProcessVmPort
+from actors.errors import ActorFailedError
 from actors.events import EVENTS
 from actors.graph_engine import GraphEngine, graph_name
 from actors.messages import (
@@ -189,8 +190,8 @@ def _look_away(_now_us: int) -> None:
 def run_graph(plan: Plan, model: Actor, told: Told, look: Look = _look_away) -> Ended:
     """Run a Graph to its end, and call `told` with every event on the way.
 
-    On a real clock `look` is called every 0.1 s. VmMissingError where scripts can't run. Whatever
-    happens, no process, task or connection is left.
+    On a real clock `look` is called every 0.1 s. VmMissingError where scripts can't run, OSError if
+    a model's recording can't be written. Whatever happens, no process, task or connection is left.
     """
     world = GraphWorld(plan, look)
     place = Place(name="engine", relay="caller", files=plan.files)
@@ -205,7 +206,12 @@ def run_graph(plan: Plan, model: Actor, told: Told, look: Look = _look_away) -> 
     world.on_done = lambda _name: world.finish()
     with ProcessVmPort() as port:
         world.vm = port
-        world.run(0)
+        try:
+            world.run(0)
+        except ActorFailedError as error:
+            if isinstance(error.__cause__, OSError):
+                raise error.__cause__ from None
+            raise
     return Ended(completion=caller.completion, interrupted=world.interrupts > 0)
 
 

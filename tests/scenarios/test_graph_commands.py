@@ -1,5 +1,6 @@
 """`pullcord graph`: what each command prints, and its exit code."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -136,6 +137,19 @@ def test_a_command_answers(call: Call) -> None:
     how = ("--backend", "command", "--command", "sh -c 'tr a-z A-Z'")
     done = call("graph", "run", hello(), *how)
     assert (done.code, msgspec.json.decode(done.out)) == (0, {"word": "SAY HELLO"})
+
+
+def test_a_recording_that_finds_no_room_ends_the_run(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("actors.edges.models.recording.Recording.write", write)
+    how = ("--backend", "command", "--command", "cat", "--record", "answers.jsonl")
+    done = call("graph", "run", hello(), *how)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith("pullcord: No space left on device\n")
 
 
 def test_a_failed_graph_is_exit_1_with_its_place(call: Call) -> None:

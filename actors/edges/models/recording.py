@@ -21,12 +21,15 @@ class Recording:
     """A file that is written a line an answer. OSError where it can't be, or is there already."""
 
     def __init__(self, path: Path) -> None:
-        # A line is whole or missing, whatever becomes of this process.
-        self._file = path.open("xb", buffering=0)
+        self._file = path.open("xb")
 
     def write(self, ask: AgentAsk, answer: AgentAnswer, took_s: float) -> None:
-        """Write what was answered to a question, `took_s` after it was asked."""
+        """Write what was answered to a question, `took_s` after it was asked.
+
+        OSError if there is no room for it.
+        """
         self._file.write(_encode(line_of(ask, answer, took_s)) + b"\n")
+        self._file.flush()  # whatever becomes of this process, the answers so far are kept
 
     def close(self) -> None:
         """Close the file."""
