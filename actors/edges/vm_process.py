@@ -126,7 +126,7 @@ class Worker:
                 self.send(pack((words + text).encode()), end_s)
                 return self.receive_frame(limits.output_bytes + CHUNK_BYTES, end_s)
             except TimeoutError:
-                self.ended("another script in the same process ran over its time")
+                pass
                 seconds = limits.wall_us / 1e6
                 raise VmLimitError(
                     "wall", f"the script did not come back within {seconds:g} s and was killed"
