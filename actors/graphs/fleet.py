@@ -30,6 +30,7 @@ from actors.graphs.seam import (
     Settlement,
     VmLimitError,
     VmLimits,
+    VmMissingError,
     VmState,
     VmTurn,
 )
@@ -149,7 +150,7 @@ class Fleet:
                 self.run_script(context, script)
 
     def run_script(self, context: Context, script: Script) -> None:
-        """Let one VM go on; one that goes over its limits is at its end."""
+        """Let one VM go on; one that goes over its limits, or can't be had, is at its end."""
         assert context.vm is not None, "no Graph is run by a host that has no VM"
         state = VmState(
             now_ms=float(context.stamp_us // 1000),
@@ -164,8 +165,8 @@ class Fleet:
             else:
                 batch, script.batch = script.batch, []
                 turn = script.vm.settle(batch, state)
-        except VmLimitError as error:
-            failure = ScriptFailure(name="GraphError", message=error.sentence, code="graph_limit")
+        except (VmLimitError, VmMissingError) as error:
+            failure = ScriptFailure(name="GraphError", message=str(error), code="graph_limit")
             self.finish_script(context, script, Finished(error=failure))
             return
         self.take(context, script, turn)

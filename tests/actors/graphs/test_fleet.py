@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.graphs.fleet import DEPTH_LIMIT, OPEN_GRAPHS_LIMIT
-from actors.graphs.seam import VmLimitError
-from tests.actors.graphs.fake_vm import Api, FakeVmPort, RejectedError
-from tests.actors.graphs.graph_world import play
+from actors.graphs.seam import VmLimitError, VmLimits, VmMissingError
+from tests.actors.graphs.fake_vm import Api, FakeVm, FakeVmPort, RejectedError
+from tests.actors.graphs.graph_world import GraphWorld, play
 from tests.actors.graphs.models import Deaf, Fixed
 from tests.actors.harness import S
 
@@ -405,6 +405,20 @@ def test_too_many_sub_graphs_at_once_are_refused() -> None:
 
     world = play(main, others={"one": one})
     assert world.end.result == 300 - OPEN_GRAPHS_LIMIT
+
+
+class Missing(FakeVmPort):
+    """Where no script can run."""
+
+    def open(self, limits: VmLimits) -> FakeVm:
+        raise VmMissingError("Graphs need the JavaScript engine")
+
+
+def test_a_run_without_a_vm_fails_and_says_why() -> None:
+    world = GraphWorld(Missing(main=one), runs={"r1": {}, "r2": {}}).run()
+    assert {(end.status, end.error) for end in world.desk.ends.values()} == {
+        ("failed", "GraphError: Graphs need the JavaScript engine")
+    }
 
 
 def test_a_script_over_its_limits_ends_its_run() -> None:
