@@ -15,6 +15,7 @@ import msgspec
 
 from actors.actor import Context, Handler, Place, TableSpec, Unanswered
 from actors.engine import Engine, Execution, run_of
+from actors.graphs.admission import FLYING_LIMIT, Slots
 from actors.graphs.fleet import Fleet
 from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
 from actors.graphs.model import ModelConfig
@@ -60,7 +61,7 @@ class GraphEngine(Engine):
             dict[str, Any], "what the Graph is given, below the run's own arguments"
         ] = msgspec.field(default_factory=dict)
         max_concurrency: Annotated[
-            int, msgspec.Meta(ge=1, le=10_000), "how many agents of a run work at once"
+            int, msgspec.Meta(ge=1, le=FLYING_LIMIT), "how many agents of a run work at once"
         ] = 8
         token_ceiling: Annotated[
             Annotated[int, msgspec.Meta(ge=1)] | None,
@@ -125,6 +126,8 @@ class GraphEngine(Engine):
             fleet.abandon()
         self.fleets = {}
         self.by_run: dict[str, Fleet] = {}
+        self.slots = Slots()
+        self.starved: dict[str, Fleet] = {}  # those that wait for a slot, by execution id
         self.waiting: deque[tuple[Execution, FleetRun]] = deque()
         self.spendings = context.store.table(SPENDINGS)
         super().on_start(context)
@@ -150,7 +153,12 @@ class GraphEngine(Engine):
         execution_id = execution.execution_id
         assert execution_id is not None, "a tombstone never begins"
         fleet = Fleet(
-            run_of(run.channel), execution_id, self.place.model, self.limits, self.library
+            run_of(run.channel),
+            execution_id,
+            self.place.model,
+            self.limits,
+            self.slots,
+            self.library,
         )
         self.fleets[execution_id] = self.by_run[fleet.run] = fleet
         fleet.begin(context, self.name, {**self.config.args, **run.arguments})
@@ -199,6 +207,14 @@ class GraphEngine(Engine):
             fleet.expire(context)
         else:
             self.take_turn(context, fleet)
+            if fleet.admission.starved:
+                self.starved.setdefault(execution_id, fleet)
+            self.feed(context)
+
+    def feed(self, context: Context) -> None:
+        """Let those runs have a turn that the free slots may be for, the longest waiting first."""
+        for execution_id in list(self.starved)[: self.slots.free]:
+            self.starved.pop(execution_id).arm(context)
 
     def take_turn(self, context: Context, fleet: Fleet) -> None:
         """Take a run's turn; keep what it has used, and its end if it is over."""
@@ -213,6 +229,7 @@ class GraphEngine(Engine):
             return
         del self.running[fleet.execution_id], self.fleets[fleet.execution_id]
         del self.by_run[fleet.run]
+        self.starved.pop(fleet.execution_id, None)
         self.spendings.delete(execution.channel)
         whole = fleet.completion()
         done = _replace(

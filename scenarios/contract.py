@@ -16,9 +16,9 @@ from actors.errors import ActorFailedError, SimulationError
 from actors.simulator import ActorContext
 from actors.stores.memory import Undo
 from scenarios.build import CellRun
-from scenarios.cast import actor_class, foreign_path
+from scenarios.cast import actor_class, config_class, foreign_path
 from scenarios.cell import CellLoader
-from scenarios.decode import Decoder
+from scenarios.decode import Decoder, fields_of
 from scenarios.promises.check import broken_promises
 from scenarios.source import Source
 from scenarios.spec import Kind, Scenario
@@ -99,7 +99,9 @@ def _scenario(
         **({"step": list(_STEPS)} if kind == "owner" else {}),
         **more,
     }
-    data[kind] = {**data.get(kind, {}), **config, "use": use}
+    known = fields_of(config_class(actor_class(kind, use, folder)))
+    given = {key: value for key, value in data.get(kind, {}).items() if key in known}
+    data[kind] = {**given, **config, "use": use}
     decoder = Decoder(Source(str(foreign_path(use, folder)[0]), "", data))
     scenario = CellLoader(decoder, data, folder).load()
     decoder.finish()

@@ -8,9 +8,8 @@ engine has a model, an actor of its own that links, faults and logs know by name
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -139,14 +138,9 @@ def check_scripts_can_run() -> None:
         )
 
 
+@cache
 def vm_port() -> VmPort:
-    """Return where this process's scripts run."""
-    return _vm_port(os.getpid())
-
-
-@lru_cache(maxsize=1)
-def _vm_port(_process: int) -> VmPort:
-    """Make the port once a process: a forked one can't share its parent's child."""
+    """Return where scripts run: one port for all cells, which starts anew in a forked process."""
     from actors.edges.vm_process import ProcessVmPort  # noqa: PLC0415  what few runs need
 
     return ProcessVmPort()

@@ -1,9 +1,9 @@
 """Graphs: saved JavaScript programs that run agents.
 
-seam        what an engine and a script's VM say to each other; pure
-meta        a script's `export const meta`, read without running it; pure
-turns       the VM's text made into the seam's structs; pure
-prelude.js  what a script finds: agent, parallel, retry, virtual time, seeded chance
-isolate     one JavaScript context, text in and text out, within its limits
-script      the VM in this process
+fleet, admission, operations   one run: its turns, who may start, what its scripts wait for
+messages, model                what an engine asks of its model; what every model does alike
+synthetic, samples, scripted   models that answer by chance or from a file; schemas checks answers
+seam, turns                    what an engine and a script's VM say to each other, and as text
+meta                           a script's `export const meta`, read without running it
+isolate, prelude.js, script    one JavaScript context, what a script finds in it, the VM in process
 """

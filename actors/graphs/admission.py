@@ -17,16 +17,31 @@ from actors.graphs.operations import Limits, Operation
 from actors.graphs.seam import Request, Settlement
 from actors.text import clean_text, units
 
+# Of one engine, whatever its runs may have: on a host with sockets each waits for the model in a
+# mailbox of 256, and what doesn't fit there is lost.
+FLYING_LIMIT = 200
 PROMPT_LIMIT_CHARS = 100_000  # six bytes each at worst, and a frame has 1 MiB
 OPTIONS_LIMIT_BYTES = 200_000  # of schema, tools and names together, for the same reason
 _encode = msgspec.json.Encoder().encode
 
 
-class Admission:
-    """See the module's docstring. `flying` has the agents that hold a slot, by number."""
+class Slots:
+    """How many agents an engine may still give to its model, over all its runs."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, free: int = FLYING_LIMIT) -> None:
+        self.free = free
+
+
+class Admission:
+    """See the module's docstring. `flying` has the agents that hold a slot, by number.
+
+    `starved` says that the queue's head waits for a slot of the engine's.
+    """
+
+    def __init__(self, limits: Limits, slots: Slots) -> None:
         self.limits = limits
+        self.slots = slots
+        self.starved = False
         self.queue: deque[Operation] = deque()
         self.flying: dict[int, Operation] = {}
         self.agents = self.refusals = 0
@@ -45,13 +60,18 @@ class Admission:
         """
         while self.queue and self.queue[0].state == "dropped":
             self.queue.popleft()
+        self.starved = False
         if not self.queue or len(self.flying) >= self.limits.max_concurrency:
             return None
         refusal = self.refusal(self.queue[0])
         if refusal is None and self.must_wait(self.queue[0]):
             return None
+        if refusal is None and not self.slots.free:
+            self.starved = True
+            return None
         operation = self.queue.popleft()
         if refusal is None:
+            self.slots.free -= 1
             self.agents += 1
             operation.reserved = operation.request.options.max_tokens or 0
             self.reserved += operation.reserved
@@ -99,6 +119,7 @@ class Admission:
     def release(self, operation: Operation) -> None:
         """Free an agent's slot, and what was reserved for it."""
         del self.flying[operation.number]
+        self.slots.free += 1
         self.reserved -= operation.reserved
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from actors.actor import Context
-from actors.graphs.admission import Admission
+from actors.graphs.admission import Admission, Slots
 from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
 from actors.graphs.operations import Limits, Operation, Script
 from actors.graphs.schemas import SchemaError, read_answer
@@ -30,6 +30,7 @@ from actors.graphs.seam import (
     Settlement,
     VmLimitError,
     VmLimits,
+    VmMissingError,
     VmState,
     VmTurn,
 )
@@ -59,6 +60,7 @@ class Fleet:
         execution_id: str,
         model: str,
         limits: Limits,
+        slots: Slots,
         library: Mapping[str, str],
     ) -> None:
         self.run = run
@@ -68,10 +70,9 @@ class Fleet:
         self.library = library
         self.scripts: dict[int, Script] = {}  # those that run, by number
         self.dirty: set[int] = set()  # those whose VM has something to do
-        self.admission = Admission(limits)
+        self.admission = Admission(limits, slots)
         self.sleeping: dict[int, Operation] = {}
         self.noted: list[tuple[Operation, AgentAnswer | None]] = []
-        self.awake: list[Operation] = []
         self.stopped: Completion | None = None  # what a cancel or a deadline wants the end to be
         self.ended: Completion | None = None
         self.armed = False  # whether a turn is due
@@ -91,13 +92,12 @@ class Fleet:
         """Note what a model answered to an open question, None for nothing; to others nothing."""
         operation = self.admission.flying.get(agent)
         if operation is not None and operation.question == question:
-            operation.question = 0
             self.noted.append((operation, answer))
             self.arm(context)
 
     def wake(self, context: Context, number: int) -> None:
         """Note that a sleep is over."""
-        self.awake.append(self.sleeping.pop(number))
+        self.noted.append((self.sleeping.pop(number), None))
         self.arm(context)
 
     def cancel(self, context: Context) -> None:
@@ -110,9 +110,8 @@ class Fleet:
         self.stop_with(context, "failed", f"the run took longer than its deadline of {limit_s:g} s")
 
     def stop_with(self, context: Context, status: Ending, error: str | None) -> None:
-        """Note how the run should end, unless it does already."""
-        if self.stopped is None:
-            self.stopped = Completion(execution_id=self.execution_id, status=status, error=error)
+        """Note how the run should end; it does nothing to one that ends already."""
+        self.stopped = Completion(execution_id=self.execution_id, status=status, error=error)
         self.arm(context)
 
     def arm(self, context: Context) -> None:
@@ -134,9 +133,6 @@ class Fleet:
         noted, self.noted = self.noted, []
         for operation, answer in sorted(noted, key=_by_number):
             self.conclude(context, operation, answer)
-        awake, self.awake = self.awake, []
-        for operation in sorted(awake, key=_number):
-            self.settle(operation, operation.succeed(None))
         if self.stopped is not None:
             self.end(context, self.stopped)
         while self.ended is None:
@@ -154,7 +150,7 @@ class Fleet:
                 self.run_script(context, script)
 
     def run_script(self, context: Context, script: Script) -> None:
-        """Let one VM go on; one that goes over its limits is at its end."""
+        """Let one VM go on; one that goes over its limits, or can't be had, is at its end."""
         assert context.vm is not None, "no Graph is run by a host that has no VM"
         state = VmState(
             now_ms=float(context.stamp_us // 1000),
@@ -169,8 +165,8 @@ class Fleet:
             else:
                 batch, script.batch = script.batch, []
                 turn = script.vm.settle(batch, state)
-        except VmLimitError as error:
-            failure = ScriptFailure(name="GraphError", message=error.sentence, code="graph_limit")
+        except (VmLimitError, VmMissingError) as error:
+            failure = ScriptFailure(name="GraphError", message=str(error), code="graph_limit")
             self.finish_script(context, script, Finished(error=failure))
             return
         self.take(context, script, turn)
@@ -359,7 +355,10 @@ class Fleet:
         operation.question = context.request(self.model, body, self.limits.stop_us)
 
     def conclude(self, context: Context, operation: Operation, answer: AgentAnswer | None) -> None:
-        """Take what a model said of an agent: count it, and find out what follows."""
+        """Take the end of a sleep, or what a model said of an agent, which may not be the end."""
+        if operation.request.op == "sleep":
+            self.settle(operation, operation.succeed(None))
+            return
         if answer is not None:
             self.admission.count(operation, answer)
         if operation.state == "stopping":
@@ -440,7 +439,6 @@ class Fleet:
         context.cancel_timer("deadline:" + self.execution_id)
         for script in list(self.scripts.values()):
             self.close(context, script)
-        self.admission.queue.clear()
 
     @property
     def over(self) -> bool:
@@ -457,10 +455,6 @@ class Fleet:
 
 def _by_number(noted: tuple[Operation, AgentAnswer | None]) -> int:
     return noted[0].number
-
-
-def _number(operation: Operation) -> int:
-    return operation.number
 
 
 def seed_of(context: Context) -> Seed:

@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
+from actors.actor import Commit
+from actors.errors import SimulationError
 from actors.graph_engine import GraphEngine
 from actors.graphs.scripted import ScriptedModel
 from actors.graphs.synthetic import SyntheticModel
 from actors.world import TrioWorld
-from scenarios import graph_engines
+from scenarios import contract, graph_engines
 from scenarios.build import CellRun, places_of
 from scenarios.graph_engines import model_of
 from scenarios.run import run
-from scenarios.work import check_determinism
+from scenarios.work import check_determinism, trouble_of
 from tests.actors.harness import Trace
 from tests.scenarios.commandline import command, records
 from tests.scenarios.loading import load, rows, told
@@ -226,6 +228,22 @@ def test_an_engine_of_ones_own_may_build_on_it(folder: Path) -> None:
     check_determinism(cell, 0)
 
 
+@pytest.mark.parametrize("keys", [{}, {"failure": 0.3, "token_ceiling": 300, "max_concurrency": 1}])
+def test_it_bears_a_crash_at_any_turn_and_lost_messages(folder: Path, keys: dict[str, Any]) -> None:
+    """The worlds in which `check_actor` tries an engine: each run ends, and starts once."""
+    (folder / "mine.py").write_text(
+        "from pullcord import GraphEngine\nclass Mine(GraphEngine):\n    pass\n"
+    )
+    config = {"graph": "graphs/main.js", "tokens": 100, **keys}
+    scenario = contract._scenario("mine.py:Mine", "engine", config, folder, {})
+    for verdict in (Commit.CRASHED, Commit.FAILED):
+        contract._check_turns(scenario, folder, "engine", verdict)
+    more = {"fault": contract._faults("engine")}
+    lossy = contract._scenario("mine.py:Mine", "engine", config, folder, more)
+    for replication in range(5):
+        contract._World(lossy, folder, "engine").run(replication, "with lost messages")
+
+
 # Whole runs
 
 
@@ -268,6 +286,21 @@ def test_the_trio_host_has_the_same_outcome(folder: Path) -> None:
     assert found[0] == found[1]
 
 
+def test_it_runs_over_sockets_in_processes_and_threads(folder: Path) -> None:
+    """On a real clock the engine's turns are taken in a worker thread, its scripts in a child."""
+    (folder / "x.toml").write_text(f'schema = 1\nname = "x"\n{TEXT}')
+    results = run(folder / "x.toml", driver="trio", transport="tcp", speed=300)
+    samples = results.scenarios[0].cells[0].samples
+    assert (samples["agents"].values.tolist(), samples["ended"].values.tolist()) == ([4], [1])
+
+
+def test_what_goes_wrong_in_a_built_in_engine_is_no_users_fault(folder: Path) -> None:
+    plan = load(folder, TEXT)
+    cell = CellRun(plan.scenarios[0], 1, "", plan.folder)
+    assert plan.foreign == ()
+    assert not trouble_of(SimulationError("it did not end"), 0, cell).foreign
+
+
 def test_the_codec_changes_nothing(folder: Path) -> None:
     plan = load(folder, TEXT)
     check_determinism(CellRun(plan.scenarios[0], 1, "", plan.folder), 0)
@@ -305,11 +338,11 @@ def test_whatever_happens_every_run_ends_and_every_check_holds(folder: Path, wha
         text = text.replace("[agent]\n", '[agent]\ncancel = "uniform(1s, 60s)"\n')
     text += '[metrics.seen]\ncount = "run.terminal"\n'
     (folder / "x.toml").write_text(
-        f'schema = 1\nname = "x"\n[run]\nreplications = 8\ncheck = "all"\n{text}{faults}'
+        f'schema = 1\nname = "x"\n[run]\nreplications = 4\ncheck = "all"\n{text}{faults}'
     )
     trace: list[Any] = []
     plan = load(folder, text + faults)
-    for replication in range(8):
+    for replication in range(4):
         cell = CellRun(plan.scenarios[0], 1, "", plan.folder)
         recorder = Trace()
         cell.simulator.run(replication, recorder)
@@ -318,4 +351,4 @@ def test_whatever_happens_every_run_ends_and_every_check_holds(folder: Path, wha
     assert statuses - {"completed"} <= {one["status"] for one in trace}
     results = run(folder / "x.toml")
     assert results.scenarios[0].found == []
-    assert results.scenarios[0].cells[0].samples["seen"].values.tolist() == [1] * 24
+    assert results.scenarios[0].cells[0].samples["seen"].values.tolist() == [1] * 12

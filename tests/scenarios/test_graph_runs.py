@@ -32,7 +32,7 @@ def played(name: str, *, args: dict[str, Any] | None = None, **how: Any) -> Grap
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_about_graphs_holds(name: str) -> None:
-    results = run(SCENARIOS[name], replications=40 if name != "graph_runs/ceiling" else None)
+    results = run(SCENARIOS[name], replications=50 if name != "graph_runs/ceiling" else None)
     (scenario,) = results.scenarios
     assert len(scenario.judgements) >= 3
     assert results.passed, scenario.judgements

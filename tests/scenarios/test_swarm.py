@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from actors.world import TrioWorld
-from scenarios.build import CellRun
+from actors.graphs.messages import GRAPH_MESSAGES
 from scenarios.explore import with_plan
 from scenarios.spec import FAULTS
-from scenarios.swarm import BREAKING, HEAL_S, plan_of
-from tests.actors.harness import Trace
+from scenarios.swarm import HEAL_S, MESSAGES_OF_RUNS, plan_of
 from tests.scenarios.loading import load
 from transports.faults.byte_fault import ByteFault
 from transports.faults.fault import LinkFault
@@ -60,17 +58,7 @@ def test_every_plan_is_one_that_a_file_may_have_and_heals(number: int, tmp_path:
             assert fault.at + fault.lasts <= HEAL_S * 1_000_000
 
 
-@pytest.mark.parametrize("number", range(BREAKING - 1, 8 * BREAKING, BREAKING))
-def test_connections_break_alike_on_both_hosts_in_memory(number: int, tmp_path: Path) -> None:
-    plan = load(tmp_path, '[workload]\nruns = 3\nevery = "30s"\n')
-    breaks = [table for table in PLANS[number] if issubclass(FAULTS[table["kind"]], ByteFault)]
-    scenario = with_plan(plan.scenarios[0], breaks)
-
-    def outcome(world: type[TrioWorld] | None) -> tuple[Any, ...]:
-        cell = CellRun(scenario, 1, "", plan.folder, world=world)
-        trace = Trace()
-        cell.simulator.run(number, trace)
-        drops = sorted(record[2:5] for record in trace.records if record[1] == "drop")
-        return cell.simulator.now_us, [fault.fired for fault in cell.faults], drops
-
-    assert outcome(None) == outcome(TrioWorld)
+def test_plans_speak_of_no_graphs_agents() -> None:
+    spoken = {table["message"] for plan in PLANS for table in plan if "message" in table}
+    assert spoken <= set(MESSAGES_OF_RUNS)
+    assert not {kind.__name__ for kind in GRAPH_MESSAGES} & set(MESSAGES_OF_RUNS)

@@ -9,6 +9,7 @@ from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
 from actors.graphs.model import Model, Planned
 from tests.actors.graphs.graph_world import config_of
 from tests.actors.harness import S
+from transports.envelope import Envelope
 
 
 class Fixed(Model):
@@ -26,6 +27,34 @@ class Fixed(Model):
             run=ask.run, agent=ask.agent, **{"outcome": "ok", "tokens": 100, **fields}
         )
         return Planned(answer, round(latency_s * S))
+
+
+class Backwards(Model):
+    """Answers all that it was asked at one instant, the last first."""
+
+    def __init__(self, at_us: int) -> None:
+        super().__init__(config_of(), Place(name="model"))
+        self.at_us = at_us
+        self.asked: list[Envelope[AgentAsk]] = []
+
+    def plan(self, context: Any, ask: AgentAsk) -> Planned:
+        raise NotImplementedError
+
+    def on_ask(self, context: Any, envelope: Envelope[AgentAsk]) -> None:
+        self.asked.append(envelope)
+        context.set_timer("all", self.at_us - context.now_us)
+
+    def on_timer(self, context: Any, timer: str) -> None:
+        while self.asked:
+            envelope = self.asked.pop()
+            body = AgentAnswer(
+                run=envelope.body.run,
+                agent=envelope.body.agent,
+                outcome="ok",
+                tokens=envelope.body.agent,
+                value=envelope.body.prompt,
+            )
+            context.reply(envelope, body)
 
 
 class Deaf(Model):

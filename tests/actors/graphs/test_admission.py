@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.graphs.admission import Admission, misfit, needs_of
+from actors.graphs.admission import Admission, Slots, misfit, needs_of
 from actors.graphs.messages import AgentAnswer
 from actors.graphs.operations import Limits, Operation, Script
 from actors.graphs.seam import AgentOptions, Request
@@ -17,7 +17,7 @@ def admission(**limits: int | None) -> Admission:
         "max_concurrency": 2, "token_ceiling": None, "max_agents": 10, "agent_timeout_us": 1,
         "deadline_us": 0, "stop_us": 1,
     }  # fmt: skip
-    return Admission(Limits(**(fields | limits)))  # type: ignore[arg-type]  # numbers or None
+    return Admission(Limits(**(fields | limits)), Slots(9))  # type: ignore[arg-type]  # numbers or None
 
 
 def queued(accounts: Admission, count: int, max_tokens: int | None = None) -> list[Operation]:
@@ -43,6 +43,29 @@ def test_a_slot_is_held_until_it_is_released() -> None:
     accounts.release(first)
     assert accounts.head() == (third, None)
     assert accounts.agents == 3
+
+
+def test_an_engines_slots_are_those_of_all_its_runs() -> None:
+    slots = Slots(3)
+    one, other = admission(), admission()
+    one.slots = other.slots = slots
+    first, _second = queued(one, 2)
+    queued(other, 2)
+    assert all((one.head(), one.head(), other.head()))
+    assert other.head() is None
+    assert (slots.free, one.starved, other.starved) == (0, False, True)
+    one.release(first)
+    assert other.head() is not None
+    assert (slots.free, other.starved) == (0, False)
+
+
+def test_a_refusal_needs_no_slot() -> None:
+    accounts = admission(token_ceiling=5)
+    accounts.slots.free = 0
+    (operation,) = queued(accounts, 1, max_tokens=6)
+    head = accounts.head()
+    assert head is not None
+    assert (head[0], head[1] is None) == (operation, False)
 
 
 def test_what_was_dropped_is_passed_over() -> None:

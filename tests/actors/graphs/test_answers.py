@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.actors.graphs.fake_vm import Api, RejectedError
-from tests.actors.graphs.graph_world import play
+from actors.actor import Place
+from actors.graph_engine import GraphEngine
+from actors.graphs.messages import AgentAnswer, AgentAsk
+from actors.messages import CHANNEL, FleetFinished, FleetRun, FleetStarted
+from tests.actors.graphs.fake_vm import Api, FakeVmPort, RejectedError
+from tests.actors.graphs.graph_world import config_of, play
 from tests.actors.graphs.models import Fixed
 from tests.actors.graphs.test_fleet import one
-from tests.actors.harness import S
+from tests.actors.harness import Bench, S, body_of, only
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -114,3 +118,34 @@ def test_a_prompt_that_fits_into_no_message_is_refused() -> None:
         "an agent's options have at most 200,000 bytes, and these 200,029",
         "answer to: lone \ufffd surrogate",
     ]
+
+
+def test_a_model_may_say_what_is_no_text_and_too_deep() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        found = await api.settled([api.agent("lone \ud800"), api.agent("deep")])
+        return [one if isinstance(one, str) else [one.code, str(one)] for one in found]
+
+    deep: Any = "x"
+    for _level in range(70):
+        deep = [deep]
+    model = Fixed(lambda ask: (1, {"value": deep if ask.prompt == "deep" else "half \udc00"}))
+    world = play(main, model=model)
+    assert [ask.prompt for ask in model.asks] == ["lone \ufffd", "deep", "deep"]
+    assert world.end.result == [
+        "half \ufffd",
+        ["agent_failed", "the answer does not fit: a result may be nested 64 levels deep"],
+    ]
+
+
+def test_an_answer_that_comes_when_the_time_is_up_is_not_repaired() -> None:
+    port = FakeVmPort(main=asks_for_a_number)
+    place = Place(name="engine", files=port.files)
+    machine = Bench(GraphEngine(config_of(agent_timeout="10s"), place), "engine")
+    machine.context.vm = port
+    run = FleetRun(channel=CHANNEL + "r", session="s", slug="s", arguments={})
+    turn = "turn:" + body_of(machine.deliver("relay", run), FleetStarted).execution_id
+    question = only(machine.fire(turn), AgentAsk, "model")
+    machine.context.now_us = 10 * S  # it was on its way, and nobody has said that it is late
+    machine.answer(question, AgentAnswer(run="r", agent=1, outcome="ok", value="five"))
+    report = body_of(machine.fire(turn), FleetFinished)
+    assert report.completion.result[0] == "agent_failed"

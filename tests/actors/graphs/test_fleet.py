@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.graphs.fleet import DEPTH_LIMIT, OPEN_GRAPHS_LIMIT
-from actors.graphs.seam import VmLimitError
-from tests.actors.graphs.fake_vm import Api, FakeVmPort, RejectedError
-from tests.actors.graphs.graph_world import play
+from actors.graphs.seam import VmLimitError, VmLimits, VmMissingError
+from tests.actors.graphs.fake_vm import Api, FakeVm, FakeVmPort, RejectedError
+from tests.actors.graphs.graph_world import GraphWorld, play
 from tests.actors.graphs.models import Deaf, Fixed
 from tests.actors.harness import S
 
@@ -63,7 +63,7 @@ def test_events_tell_of_the_run_and_of_each_agent() -> None:
     ]
 
 
-@pytest.mark.parametrize(("slots", "seconds"), [(1, 100), (7, 15), (50, 2), (1000, 1)])
+@pytest.mark.parametrize(("slots", "seconds"), [(1, 100), (7, 15), (50, 2), (200, 1)])
 def test_no_more_agents_work_at_once_than_there_are_slots(slots: int, seconds: int) -> None:
     world = play(hundred, max_concurrency=slots)
     assert world.ended_s == seconds
@@ -361,7 +361,7 @@ def test_what_becomes_of_a_sub_graph_is_told_with_its_code() -> None:
     async def main(api: Api, _: Any) -> Any:
         names = ("fails", "spends", "hangs", "nowhere")
         found = await api.settled([api.graph(name) for name in names])
-        return [[one.failure.kind, one.code, one.failure.info.get("partial")] for one in found]
+        return [[one.failure.kind, one.code, one.failure.info] for one in found]
 
     async def fails(_api: Api, _: Any) -> Any:
         raise ValueError("no")
@@ -375,11 +375,27 @@ def test_what_becomes_of_a_sub_graph_is_told_with_its_code() -> None:
     others = {"fails": fails, "spends": spends, "hangs": hangs}
     world = play(main, others=others, token_ceiling=1_000)
     assert world.end.result == [
-        ["graph", "graph_failed", None],
-        ["budget", "token_ceiling", None],
-        ["graph", "graph_limit", None],
-        ["graph", "graph_not_found", None],
+        ["graph", "graph_failed", {}],
+        ["budget", "token_ceiling", {"spent": 0, "ceiling": 1_000}],
+        ["graph", "graph_limit", {}],
+        ["graph", "graph_not_found", {"retryable": False}],
     ]
+
+
+def test_what_a_sub_graph_left_in_the_queue_is_never_started() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        mine = api.agent("mine")
+        await api.graph("hasty")
+        await mine
+        return await api.agent("mine again")
+
+    async def hasty(api: Api, _: Any) -> None:
+        api.agent("never")
+
+    world = play(main, others={"hasty": hasty}, max_concurrency=1)
+    assert world.end.status == "completed"
+    assert [one["graph"] for one in world.events("agent.started")] == ["main", "main"]
+    assert world.ended_s == 2
 
 
 def test_too_many_sub_graphs_at_once_are_refused() -> None:
@@ -389,6 +405,20 @@ def test_too_many_sub_graphs_at_once_are_refused() -> None:
 
     world = play(main, others={"one": one})
     assert world.end.result == 300 - OPEN_GRAPHS_LIMIT
+
+
+class Missing(FakeVmPort):
+    """Where no script can run."""
+
+    def open(self, limits: VmLimits) -> FakeVm:
+        raise VmMissingError("Graphs need the JavaScript engine")
+
+
+def test_a_run_without_a_vm_fails_and_says_why() -> None:
+    world = GraphWorld(Missing(main=one), runs={"r1": {}, "r2": {}}).run()
+    assert {(end.status, end.error) for end in world.desk.ends.values()} == {
+        ("failed", "GraphError: Graphs need the JavaScript engine")
+    }
 
 
 def test_a_script_over_its_limits_ends_its_run() -> None:
