@@ -149,7 +149,7 @@ def _server(name: Literal["openai", "anthropic"], choice: Choice) -> Backend:
         raise refusal("--model", "which model answers?", f"give --model, or set {MODELS[name]}")
     key = _key(name, choice, needed=url == usual)
     if name == "anthropic":
-        return HttpBackend(AnthropicDialect(model), url, key)
+        return HttpBackend(AnthropicDialect(model), url.removesuffix("/v1"), key)
     new_names = url.startswith(OPENAI_HOST)
     return HttpBackend(OpenAiDialect(model, new_names=new_names), url, key)
 

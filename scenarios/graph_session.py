@@ -28,6 +28,7 @@ from scenarios.graph_progress import Progress, one_line
 from scenarios.graph_run import Ended, Plan, run_graph
 from scenarios.graph_view import JsonLines, Lines, LiveTree, View
 from scenarios.problems import ScenarioError
+from scenarios.terminal import colored
 from transports.clock import EPOCH_US
 
 Style = Literal["text", "json", "quiet"]
@@ -114,10 +115,10 @@ class Session:
         return self.finish(ended, progress, style, view)
 
     def view(self, style: Style, progress: Progress) -> View:
-        """Return what shows the run: on stderr, but JSON."""
+        """Return what shows the run: on stderr, but JSON; a tree where there are colours."""
         if style == "json":
             return JsonLines(sys.stdout, progress)
-        if style == "text" and sys.stderr.isatty():
+        if style == "text" and sys.stderr.isatty() and colored(sys.stderr):
             return LiveTree(sys.stderr, progress, self.graph.shown)
         return Lines(sys.stderr, progress, quiet=style == "quiet")
 

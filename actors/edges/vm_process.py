@@ -102,7 +102,7 @@ class Worker:
         self.input = self.process.stdin.fileno()
         self.output = self.process.stdout.fileno()
         # A child that is stopped must not stop its host.
-        
+
         os.set_blocking(self.output, False)
         self.owner = os.getpid()
         try:

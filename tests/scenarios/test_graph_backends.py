@@ -118,6 +118,12 @@ def test_the_model_is_a_flag_or_a_variable(graph: Graph, monkeypatch: pytest.Mon
     assert backend.base_url == SERVER
 
 
+def test_anthropics_base_url_may_end_in_its_version(graph: Graph) -> None:
+    backend = live(graph, "anthropic", model="m", base_url="http://127.0.0.1:1/v1/").backend
+    assert isinstance(backend, HttpBackend)
+    assert backend.base_url == "http://127.0.0.1:1"
+
+
 def test_a_base_url_that_is_none_is_told_by_where_it_stands(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,13 @@
 """Mistakes that are seen without running a Graph, and none where there are none."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from actors.graphs.script import read_prelude
 from scenarios import graph_check
-from scenarios.graph_check import problems_of
+from scenarios.graph_check import OPTIONS, problems_of
 from scenarios.graph_files import SHIPPED, Graph, find_graph, graphs_in, library_of
 from scenarios.starter import TEMPLATES
 
@@ -95,3 +97,17 @@ def test_without_the_engine_the_rest_is_still_found(monkeypatch: pytest.MonkeyPa
     assert found("return 1 +;") == []
     assert found("agent('x')")
     assert found("export const meta = 3\n")[0][0].startswith("meta must be an object")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [(name, options) for name, (_, options) in OPTIONS.items()]
+)
+def test_the_options_are_those_of_the_engine(name: str, options: tuple[str, ...]) -> None:
+    prelude = read_prelude()
+    if name == "agent":
+        table = re.search(r"const OPTIONS = freeze\(\{(.*?)\n\}\)", prelude, re.DOTALL)
+        found = re.findall(r"^  ([a-zA-Z]+):", table[1] if table else "", re.MULTILINE)
+    else:
+        signature = re.search(rf"const {name} = async \(\w+, \{{(.*?)\}} = ", prelude)
+        found = re.findall(r"(\w+) = ", signature[1] if signature else "")
+    assert sorted(found) == sorted(options)

@@ -116,6 +116,31 @@ def test_anthropics_server_answers(call: Call, monkeypatch: pytest.MonkeyPatch) 
     assert server.seen[0].headers["x-api-key"] == KEY
 
 
+def test_an_answer_that_does_not_fit_is_asked_for_again_and_played_so(call: Call) -> None:
+    schema = "{ type: 'array', items: { type: 'integer' } }"
+    path = write_graph(Path(), f"return agent('Count', {{ schema: {schema} }})")
+    wrong, right = (Reply([openai_stream(text, usage=USAGE)]) for text in ('["a"]', "[1, 2]"))
+    with serving(wrong, right) as server:
+        where = ("--base-url", server.url, "--model", "small", "--record", "answers.jsonl")
+        done = call("graph", "run", path, "--backend", "openai", *where)
+    assert (done.code, msgspec.json.decode(done.out)) == (0, [1, 2])
+    first, second = (one.body["messages"][0]["content"] for one in server.seen)
+    assert first == "Count"
+    assert "did not fit" in second
+    assert call("graph", "run", path, "--answers", "answers.jsonl").out == done.out
+
+
+def test_graphs_beside_it_and_saved_ones_are_called_by_name(call: Call) -> None:
+    call("graph", "save", write_graph(Path(), "return args.n + 1", "more.js"), "--as", "plus-one")
+    write_graph(Path(), "return graph('plus-one', { n: args.n * 10 })", "tens.js")
+    path = write_graph(Path(), "return graph('tens', { n: 4 })", "top.js")
+    done = call("graph", "run", path)
+    assert (done.code, done.out) == (0, "41\n")
+    assert "tens/plus-one: ended: completed" in done.err
+    told = call("graph", "check", write_graph(Path(), "return graph('plus-on')", "x.js")).err
+    assert 'did you mean "plus-one"?' in told
+
+
 def test_a_server_that_fails_fails_the_graph_which_may_try_again(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,11 @@ def test_each_style_has_its_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert type(ours.view("json", progress)) is JsonLines
     assert type(ours.view("text", progress)) is Lines
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
     assert type(ours.view("text", progress)) is LiveTree
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert type(ours.view("text", progress)) is Lines
     quiet = ours.view("quiet", progress)
     assert isinstance(quiet, Lines)
     assert quiet.quiet

@@ -14,6 +14,7 @@ Its output is the answer as it is. If it is a JSON object with `tokens` or `usag
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -30,9 +31,11 @@ from actors.edges.models.openai import check_size
 from actors.edges.models.structured import question_of, value_of
 from actors.edges.models.usage import Spent
 from actors.graphs.messages import AgentAsk
-from actors.text import clean_text, units
+from actors.text import clean_text, clean_value, units
 
 OUTPUT_LIMIT_BYTES = 6 * ANSWER_LIMIT_CHARS + (64 << 10)  # escaped, and the usage beside it
+VARIABLE_LIMIT_BYTES = 100_000  # Linux takes 128 KiB
+SCARCE = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)  # it may start later
 ERROR_LIMIT_BYTES = 64 << 10  # of stderr, whose end is kept
 
 
@@ -80,7 +83,8 @@ class CommandBackend:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             sentence = f"the command {self.command[0]!r} can't be started: {why}"
-            raise BackendError("failed", sentence, retryable=False) from None
+            scarce = isinstance(error, OSError) and error.errno in SCARCE
+            raise BackendError("failed", sentence, retryable=scarce) from None
         spent.ask(len(prompt))
         try:
             output, errors = await _talk(process, prompt, spent)
@@ -103,7 +107,9 @@ def environment(ask: AgentAsk) -> Mapping[str, str]:
     """Return what a command is told of its agent besides the prompt."""
     told = {"PULLCORD_TOOLS": ",".join(map(str, ask.tools)) or None, "PULLCORD_MODEL": ask.model}
     if ask.schema is not None:
-        told["PULLCORD_SCHEMA"] = msgspec.json.encode(ask.schema).decode()
+        schema = msgspec.json.encode(ask.schema).decode()
+        # A larger one stands in the prompt alone.
+        told["PULLCORD_SCHEMA"] = schema if len(schema) <= VARIABLE_LIMIT_BYTES else None
     if ask.max_tokens is not None:
         told["PULLCORD_MAX_TOKENS"] = str(ask.max_tokens)
     return {key: value for key, value in told.items() if value is not None and "\0" not in value}
@@ -123,7 +129,11 @@ def read_output(ask: AgentAsk, output: bytes, spent: Spent) -> Any:
         if report.is_error:
             sentence = f"the command reports an error: {given}"[:DETAIL_LIMIT_CHARS]
             raise BackendError("failed", sentence, retryable=True)
-        answer = given
+        try:
+            answer = clean_value(given)
+        except ValueError as error:
+            sentence = f"the command's answer can't be used: {error}"
+            raise BackendError("malformed", sentence, retryable=True) from None
     check_size(units(answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()))
     return value_of(ask, answer, wrapped=False) if isinstance(answer, str) else answer
 

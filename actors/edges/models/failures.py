@@ -86,6 +86,9 @@ def of_status(status: int, detail: Detail, retry_after: str | None = None) -> Ba
     if status in (401, 403):
         sentence = f"the model server does not accept the key ({said})"
         return BackendError("refused", sentence, retryable=False)
+    if status == 404:
+        sentence = f"the model server knows no such model or path ({said}): see the base URL, too"
+        return BackendError("refused", sentence, retryable=False)
     retryable = status in WORTH_ASKING_AGAIN
     return BackendError("refused", f"the model server refuses ({said})", retryable=retryable)
 

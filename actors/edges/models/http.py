@@ -16,7 +16,13 @@ from urllib.parse import urlsplit
 import trio
 
 from actors.edges.models.backend import Assembler, Dialect
-from actors.edges.models.failures import BackendError, of_status, read_detail, without
+from actors.edges.models.failures import (
+    DETAIL_LIMIT_CHARS,
+    BackendError,
+    of_status,
+    read_detail,
+    without,
+)
 from actors.edges.models.openai import broke_off
 from actors.edges.models.sse import SseError, SseReader
 from actors.edges.models.usage import Spent
@@ -153,7 +159,9 @@ async def _read(response: httpx.Response, answer: Assembler) -> None:
     """Read a stream until its end, or the answer's."""
     kind = response.headers.get("Content-Type", "")
     if not kind.lower().startswith(EVENT_STREAM):
-        sentence = f"the model server's answer is no event stream but {kind[:60] or 'of no type'}"
+        said = read_detail(await _beginning(response)).text[:DETAIL_LIMIT_CHARS]
+        what = f"no event stream but {kind[:60] or 'of no type'}"
+        sentence = f"the model server's answer is {what}" + (f": {said}" if said else "")
         raise BackendError("malformed", sentence, retryable=False)
     reader = _AnswerReader(answer)
     await _each_chunk(response, reader.take)

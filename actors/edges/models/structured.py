@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from actors.graphs.messages import AgentAsk
+from actors.text import clean_value
 
 MEMBER = "value"
 DEFINITIONS = ("$defs", "definitions", "$schema")
@@ -60,7 +61,7 @@ def object_schema(schema: Any) -> dict[str, Any]:
 
 
 def value_of(ask: AgentAsk, text: str, *, wrapped: bool) -> Any:
-    """Return the value that an answer's text stands for; the text where it is none.
+    """Return the value that an answer's text stands for; the text where it is none, or too deep.
 
     `wrapped` says that the model was given `object_schema`. Whether the value fits its schema is
     the engine's question.
@@ -69,8 +70,8 @@ def value_of(ask: AgentAsk, text: str, *, wrapped: bool) -> Any:
         return text
     inner = _FENCED.fullmatch(text)
     try:
-        value = msgspec.json.decode(inner[1] if inner else text)
-    except (msgspec.DecodeError, RecursionError):
+        value = clean_value(msgspec.json.decode(inner[1] if inner else text))
+    except (ValueError, RecursionError):
         return text
     if wrapped and not is_object(ask.schema) and isinstance(value, dict) and [*value] == [MEMBER]:
         return value[MEMBER]

@@ -1,5 +1,6 @@
 """Agents answered by a command: what it gets, what it gives, and that nothing of it is left."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -93,6 +94,25 @@ def test_a_command_is_told_what_its_agent_asked_for() -> None:
         "PULLCORD_SCHEMA": '{"type":"null"}',
     }
     assert environment(ask()) == {}
+
+
+def test_a_schema_that_fits_no_variable_is_in_the_prompt_alone() -> None:
+    assert environment(ask(schema={"description": "x" * 200_000})) == {}
+
+
+def test_an_answer_that_is_too_deep_is_refused() -> None:
+    deep = b'{"tokens": 1, "value": ' + b"[" * 65 + b"]" * 65 + b"}"
+    with pytest.raises(BackendError, match="nested 64 levels") as error:
+        read_output(ask(), deep, Spent())
+    assert error.value.code == "malformed"
+
+
+async def test_a_machine_without_room_may_have_some_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(trio.lowlevel, "open_process", full)
+    assert (await failure("cat")).retryable
 
 
 async def test_the_environment_reaches_it() -> None:

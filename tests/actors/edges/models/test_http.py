@@ -94,6 +94,13 @@ async def test_a_server_that_says_the_key_back_is_not_believed() -> None:
     assert "bad [key]" in str(error)
 
 
+async def test_what_comes_instead_of_a_stream_is_told() -> None:
+    json = {"Content-Type": "application/json"}
+    error, _ = await failure(Reply([b'{"error": {"message": "no stream here"}}'], headers=json))
+    assert str(error).endswith("no event stream but application/json: no stream here")
+    assert not error.retryable
+
+
 async def test_nobody_is_followed_elsewhere() -> None:
     error, _ = await failure(Reply((), 307, {"Location": "http://127.0.0.1:1/"}))
     assert (error.code, error.retryable) == ("refused", False)
