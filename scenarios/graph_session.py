@@ -146,6 +146,9 @@ class Session:
         if done.status == "failed":
             if style != "json":
                 self.say(f"the Graph failed: {one_line(done.error or 'without a reason')}")
+                if done.result is not None:
+                    self.say("what was done before that is on stdout")
+                    sys.stdout.write(_shown(done.result) + "\n")
             return 1
         if done.result_truncated:
             if style != "json":

@@ -68,7 +68,8 @@ def test_each_style_has_its_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ("completion", "code", "out"),
     [
         (DONE, 0, '{\n  "a": 1\n}\n'),
-        (msgspec.structs.replace(DONE, status="failed", error="no"), 1, ""),
+        (msgspec.structs.replace(DONE, status="failed", result=None, error="no"), 1, ""),
+        (msgspec.structs.replace(DONE, status="failed", result=[1], error="no"), 1, "[\n  1\n]\n"),
         (msgspec.structs.replace(DONE, status="cancelled"), 130, ""),
         (msgspec.structs.replace(DONE, result=None, result_truncated=True), 1, ""),
         (msgspec.structs.replace(DONE, result=None), 0, "null\n"),
