@@ -57,7 +57,7 @@ class StubServer:
         self.replies: list[Reply] = []
         self.seen: list[Seen] = []
         self.complaints: list[str] = []
-        self.port = 0
+        self.port = self.connections = 0
         self.left = trio.Event()  # a client has left before its answer's end
         self.asked = trio.Event()  # a reply's chunks are all sent
 
@@ -94,6 +94,7 @@ class StubServer:
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one connection."""
         connection = h11.Connection(h11.SERVER)
+        self.connections += 1
         async with stream:
             try:
                 while await self.serve_one(connection, stream):

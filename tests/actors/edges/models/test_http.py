@@ -51,8 +51,18 @@ async def test_a_stream_is_an_answer_with_its_usage() -> None:
         assert await backend.answer(ask(), Spent()) == "hello"
         await backend.close()
     assert (spent.input_tokens, spent.output_tokens) == (11, 7)
+    assert server.connections == 1
     assert server.seen[0].headers["authorization"] == f"Bearer {KEY}"
     assert server.seen[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("end", ["abort", "hang"])
+async def test_an_answer_that_is_whole_needs_no_end_of_its_stream(end: str) -> None:
+    async with stub(Reply([GOOD], end=end)) as server:
+        backend = openai(server)
+        with trio.fail_after(5):
+            assert await backend.answer(ask(), Spent()) == "hello"
+        await backend.close()
 
 
 async def test_without_a_key_no_header_is_sent() -> None:
