@@ -193,6 +193,7 @@ def test_processes_are_shared_and_one_is_kept_ready() -> None:
         assert port.open(LOW).worker is workers[0]
 
 
+@needs_proc
 def test_a_closed_script_gives_its_memory_back() -> None:
     limits = VmLimits()
     with ProcessVmPort() as port:
@@ -258,6 +259,7 @@ def test_an_interrupted_call_ends_the_process(monkeypatch: pytest.MonkeyPatch) -
             vm.settle([], STATE)
 
 
+@needs_proc
 def test_a_child_has_no_environment_no_files_and_its_own_session(port: ProcessVmPort) -> None:
     first_turn(port, "return 1")
     process = port.workers[0].process.pid
@@ -266,7 +268,12 @@ def test_a_child_has_no_environment_no_files_and_its_own_session(port: ProcessVm
     assert os.getsid(process) == process
     assert {each.name for each in Path(f"/proc/{process}/fd").iterdir()} == {"0", "1", "2"}
     limits = Path(f"/proc/{process}/limits").read_text()
-    for name, limit in (("core file size", 0), ("file size", 0), ("open files", 16)):
+    for name, limit in (
+        ("core file size", 0),
+        ("file size", 0),
+        ("open files", 16),
+        ("processes", 0),
+    ):
         assert f"Max {name}".ljust(26) + str(limit).ljust(21) in limits
     assert f"{vm_process.WORKER_BYTES}" in limits
 
@@ -367,6 +374,8 @@ def test_a_fork_gets_processes_of_its_own() -> None:
                 vm.settle([], state)
             except VmLimitError as error:
                 assert "fork" in str(error), error
+            else:
+                raise SystemExit(1)
             other = port.open(VmLimits())
             assert other.start("return 5", None, (1, 2, 3, 4), state).finished.value == 5
             port.close()
@@ -420,10 +429,10 @@ def test_a_process_that_does_not_serve_is_told(
     assert caught.value.kind in {"died", "wall"}
 
 
-def test_an_answer_that_is_too_long_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vm_process, "CHUNK_BYTES", -(8 << 20))
+def test_an_answer_that_is_too_long_ends_the_process() -> None:
+    nothing = VmLimits(output_bytes=-vm_process.CHUNK_BYTES)  # not even a limit's own sentence
     with ProcessVmPort() as port, pytest.raises(VmLimitError, match="broke off"):
-        first_turn(port, "return 'x'", VmLimits())
+        first_turn(port, "return 'x'", nothing)
 
 
 def test_an_answer_that_is_no_turn_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
