@@ -13,6 +13,7 @@ from actors.errors import SimulationError
 from actors.graph_engine import GraphEngine
 from actors.graphs.scripted import ScriptedModel
 from actors.graphs.synthetic import SyntheticModel
+from actors.host import HostContext
 from actors.messages import FleetFinished
 from actors.world import TrioWorld
 from scenarios import contract, graph_engines
@@ -390,6 +391,10 @@ def test_the_trio_host_has_the_same_outcome(folder: Path) -> None:
             values = {name: metric.rows() for name, metric in cell.metrics.items()}
             found[-1].append((values, cell.simulator.now_us))
     assert found[0] == found[1]
+    on_trio = CellRun(plan.scenarios[0], 1, "", plan.folder, world=TrioWorld).simulator
+    context = on_trio.contexts["engine"]
+    assert isinstance(context, HostContext)
+    assert context.blocking  # so that on a real clock a script holds nobody else up
 
 
 def test_it_runs_over_sockets_in_processes_and_threads(folder: Path) -> None:
