@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from actors.chance import Counts, Durations, Numbers, Sizes, Stream
     from actors.engine import Engine
     from actors.graph_engine import GraphEngine
+    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
+    from actors.graphs.model import Model, ModelConfig, Planned
     from actors.owner import Owner
     from actors.polls import PollPlan, parse_polls
     from actors.relay import Relay
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Actor",
     "Agent",
+    "AgentAnswer",
+    "AgentAsk",
+    "AgentCancel",
     "Context",
     "ContractError",
     "Counts",
@@ -60,9 +65,12 @@ __all__ = [
     "GraphEngine",
     "Handler",
     "History",
+    "Model",
+    "ModelConfig",
     "Numbers",
     "Owner",
     "Place",
+    "Planned",
     "PollPlan",
     "Relay",
     "Results",
@@ -110,6 +118,8 @@ _HOMES = {
     ("actors", "chance"): ("Counts", "Durations", "Numbers", "Sizes", "Stream"),
     ("actors", "engine"): ("Engine",),
     ("actors", "graph_engine"): ("GraphEngine",),
+    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel"),
+    ("actors", "graphs", "model"): ("Model", "ModelConfig", "Planned"),
     ("actors", "owner"): ("Owner",),
     ("actors", "polls"): ("PollPlan", "parse_polls"),
     ("actors", "relay"): ("Relay",),

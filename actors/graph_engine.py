@@ -31,6 +31,7 @@ from actors.text import bounded
 from transports.envelope import Envelope
 from transports.units import Duration
 
+SUFFIX = ".js"  # of a Graph's file
 _replace = msgspec.structs.replace
 
 
@@ -56,7 +57,9 @@ class GraphEngine(Engine):
         fails or answers what does not fit its schema.
         """
 
-        graph: Annotated[str, "the JavaScript file that runs; others beside it are its sub-graphs"]
+        graph: Annotated[
+            str, "the JavaScript file that runs; or a folder, with a file for each session's slug"
+        ]
         args: Annotated[
             dict[str, Any], "what the Graph is given, below the run's own arguments"
         ] = msgspec.field(default_factory=dict)
@@ -99,9 +102,10 @@ class GraphEngine(Engine):
         self.config = config
         self.place = place
         self.fleets: dict[str, Fleet] = {}  # by execution id
-        self.name = graph_name(config.graph)
+        # None where each session has a Graph of its own, called as its slug.
+        self.graph = graph_name(config.graph) if config.graph.endswith(SUFFIX) else None
         self.library = {
-            graph_name(name): text for name, text in place.files.items() if name.endswith(".js")
+            graph_name(name): text for name, text in place.files.items() if name.endswith(SUFFIX)
         }
         self.limits = Limits(
             max_concurrency=config.max_concurrency,
@@ -161,7 +165,7 @@ class GraphEngine(Engine):
             self.library,
         )
         self.fleets[execution_id] = self.by_run[fleet.run] = fleet
-        fleet.begin(context, self.name, {**self.config.args, **run.arguments})
+        fleet.begin(context, self.graph or run.slug, {**self.config.args, **run.arguments})
 
     def stop(self, context: Context, execution_id: str) -> None:
         """Stop an execution: at once while it waits, else as soon as its agents have stopped."""
@@ -251,4 +255,4 @@ class GraphEngine(Engine):
 
 def graph_name(file: str) -> str:
     """Return what scripts call the Graph in a file: its name without folder and ending."""
-    return file.rpartition("/")[2].removesuffix(".js")
+    return file.rpartition("/")[2].removesuffix(SUFFIX)

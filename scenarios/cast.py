@@ -15,7 +15,7 @@ from hashlib import blake2b
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any
 
 import msgspec
@@ -86,8 +86,17 @@ def actor_class(kind: Kind, use: str | None, folder: Path) -> type[Any]:
 def make_actor(cast: Cast, place: Place, folder: Path) -> Actor:
     """Return the actor that plays a part; ForeignActorError if it can't be made."""
     try:
-        place = furnished(cast.config, place, folder)
-        if cast.kind == "model":
+        return _made(cast, place, folder)
+    except ForeignActorError as error:
+        if cast.kind == "model" and error.key == "use":
+            error.key = "model"  # what the engine's table calls it
+        raise
+
+
+def _made(cast: Cast, place: Place, folder: Path) -> Actor:
+    try:
+        place = furnished(cast, place, folder)
+        if cast.kind == "model" and cast.use is None:
             return make_model(cast.config, place)
         kind = actor_class(cast.kind, cast.use, folder)
         if issubclass(kind, GraphEngine):
@@ -143,7 +152,7 @@ def _listed(words: list[str], nothing: str) -> str:
 def _check(kind: Kind, name: str, candidate: type[Any]) -> None:
     """Raise ForeignActorError if a class is no actor of a kind, as far as that can be seen."""
     for other, base in BUILT_IN.items():
-        if issubclass(candidate, base) and not issubclass(candidate, BUILT_IN[kind]):
+        if issubclass(candidate, base) and not issubclass(candidate, BUILT_IN.get(kind, NoneType)):
             raise ForeignActorError(f"{name} plays {other}, not {kind}")
     for method in ("on_start", "on_timer"):
         if not callable(getattr(candidate, method, None)):

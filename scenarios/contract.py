@@ -86,7 +86,7 @@ def _faults(kind: str) -> list[dict[str, Any]]:
 
 
 def _scenario(
-    use: str, kind: str, config: dict[str, Any], folder: Path, more: dict[str, Any]
+    use: str, kind: Kind, config: dict[str, Any], folder: Path, more: dict[str, Any]
 ) -> Scenario:
     """Return the world: three runs, half a minute from one to the next."""
     data: dict[str, Any] = {

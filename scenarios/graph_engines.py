@@ -1,9 +1,12 @@
 """Graphs in a scenario: which files they need, who answers their agents, where scripts run.
 
 `[engine] use = "graph"` lets a cell's engines run JavaScript: `graph` names the file, looked for
-from the scenario's own folder, and the other .js files beside it are what it may call. Each such
-engine has a model, an actor of its own that links, faults and logs know by name: `model` for
-`engine`. It has no table: its keys stand in the engine's, since they describe that engine's agents.
+from the scenario's own folder, and the other .js files beside it are what it may call; or a folder,
+in which each session's Graph is called as its slug.
+
+Each such engine has a model, an actor of its own that links, faults and logs know by name: `model`
+for `engine`. It has no table: its keys stand in the engine's, since they describe that engine's
+agents.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from typing import Any
 import msgspec
 
 from actors.actor import Actor, Place
-from actors.graph_engine import GraphEngine
+from actors.graph_engine import SUFFIX, GraphEngine
 from actors.graphs.meta import MetaError, read_script
-from actors.graphs.model import ModelConfig
+from actors.graphs.model import BUILT_IN_MODELS, ModelConfig
 from actors.graphs.scripted import AnswersError, ScriptedModel
 from actors.graphs.seam import VmPort
 from actors.graphs.synthetic import SyntheticModel
+from scenarios.graph_syntax import ENGINE_MODULE, syntax_problem
 from scenarios.problems import quote, suggest
 from scenarios.references import Role
 from scenarios.spec import Cast
@@ -30,7 +34,6 @@ from scenarios.spec import Cast
 FILE_LIMIT_BYTES = 1 << 20  # of a Graph; a longer one was never written by hand
 ANSWERS_LIMIT_BYTES = 1 << 28  # of recorded answers, which are held in memory
 LIBRARY_LIMIT = 200  # Graphs in one folder
-ENGINE_MODULE = "quickjs"  # what the extra [graphs] installs
 
 
 class GraphFileError(Exception):
@@ -53,7 +56,12 @@ def model_roles(roles: Iterable[Role]) -> list[Role]:
     """Return the models of the engines that run Graphs, each at its engine's place in the file."""
     return [
         Role(
-            Cast(kind="model", name=model_of(cast.name), use=None, config=cast.config),
+            Cast(
+                kind="model",
+                name=model_of(cast.name),
+                use=None if cast.config.model in BUILT_IN_MODELS else cast.config.model,
+                config=_model_part(cast.config),
+            ),
             path,
             frozenset(),
         )
@@ -62,20 +70,26 @@ def model_roles(roles: Iterable[Role]) -> list[Role]:
     ]
 
 
-def files_of(config: Any, folder: Path) -> Mapping[str, Path]:
-    """Return the files that an engine's config names, by the names that its place has for them.
+def _model_part(config: ModelConfig) -> ModelConfig:
+    """Return what an engine's config says of its model."""
+    return ModelConfig(**{name: getattr(config, name) for name in ModelConfig.__struct_fields__})
 
-    Empty for an engine without Graphs. GraphFileError if one is missing.
+
+def files_of(config: Any, folder: Path) -> Mapping[str, Path]:
+    """Return the files that an actor's config names, by the names that its place has for them.
+
+    GraphFileError if one is missing.
     """
     if not isinstance(config, GraphEngine.Config):
-        return {}
-    path = _existing("graph", config.graph, folder, ".js")
-    found = {one.name: one for one in sorted(path.parent.glob("*.js"))}
+        answers = config.answers if isinstance(config, ModelConfig) else None
+        return {} if answers is None else {answers: _existing("answers", answers, folder, "")}
+    home = folder / config.graph
+    if not home.is_dir():
+        home = _existing("graph", config.graph, folder, SUFFIX).parent
+    found = {one.name: one for one in sorted(home.glob(f"*{SUFFIX}"))}
     if len(found) > LIBRARY_LIMIT:
         cure = "give the Graph a folder of its own"
-        raise GraphFileError("graph", f"{path.parent} has {len(found)} Graphs", cure)
-    if config.answers is not None:
-        found[config.answers] = _existing("answers", config.answers, folder, "")
+        raise GraphFileError("graph", f"{home} has {len(found)} Graphs", cure)
     return found
 
 
@@ -93,19 +107,36 @@ def _existing(key: str, file: str, folder: Path, suffix: str) -> Path:
     raise GraphFileError(key, f"there is no file {quote(file)}", cure)
 
 
-def furnished(config: Any, place: Place, folder: Path) -> Place:
-    """Return an actor's place with the texts of its files; GraphFileError if one can't be read."""
+def furnished(cast: Cast, place: Place, folder: Path) -> Place:
+    """Return an actor's place with the texts of its files; GraphFileError if one can't be used."""
+    config = cast.config
     files = {
-        name: _text("graph" if name.endswith(".js") else "answers", path)
+        name: _text("graph" if name.endswith(SUFFIX) else "answers", path)
         for name, path in files_of(config, folder).items()
     }
     if isinstance(config, GraphEngine.Config):
-        name = Path(config.graph).name
-        try:
-            read_script(files[name])
-        except MetaError as error:
-            raise GraphFileError("graph", f"{name}, {error}") from None
+        for name in _roots(config.graph, place, files):
+            try:
+                problem = syntax_problem(read_script(files[name]).source)
+            except MetaError as error:
+                raise GraphFileError("graph", f"{name}, {error}") from None
+            if problem is not None:
+                raise GraphFileError("graph", f"{name}, {problem}")
     return msgspec.structs.replace(place, files=files) if files else place
+
+
+def _roots(graph: str, place: Place, files: Mapping[str, str]) -> list[str]:
+    """Return the files that runs begin with: the one that is named, or one for each session."""
+    if graph.endswith(SUFFIX):
+        return [Path(graph).name]
+    names = [f"{session.slug}{SUFFIX}" for session in place.sessions]
+    for session, name in zip(place.sessions, names, strict=True):
+        if name not in files:
+            near = suggest(name, list(files))
+            cure = f"did you mean {quote(near)}?" if near else f"it is looked for in {graph}"
+            sentence = f"session {quote(session.name)} has no Graph: there is no {name}"
+            raise GraphFileError("graph", sentence, cure)
+    return names
 
 
 def _text(key: str, path: Path) -> str:
@@ -121,7 +152,7 @@ def _text(key: str, path: Path) -> str:
 
 
 def make_model(config: ModelConfig, place: Place) -> Actor:
-    """Return the model of an engine; GraphFileError if its recorded answers have a mistake."""
+    """Return a built-in model; GraphFileError if its recorded answers have a mistake."""
     if config.model == "synthetic":
         return SyntheticModel(config, place)
     try:

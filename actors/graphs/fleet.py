@@ -81,8 +81,11 @@ class Fleet:
     # What is noted, to be looked at in the next turn
 
     def begin(self, context: Context, name: str, args: Any) -> None:
-        """Start the root Graph."""
-        self.add_script(name, args, None)
+        """Start the root Graph; a run of one that there is not fails."""
+        if name in self.library:
+            self.add_script(name, args, None)
+        else:
+            self.stop_with(context, "failed", self.not_found(name))
         if self.limits.deadline_us:
             context.set_timer("deadline:" + self.execution_id, self.limits.deadline_us)
         context.log("fleet.started", run=self.run, execution=self.execution_id, graph=name)
@@ -222,8 +225,7 @@ class Fleet:
         """Start a sub-graph, or say why not. It waits for no slot, so nesting can't block."""
         name, depth = request.name, operation.script.depth + 1
         if name not in self.library:
-            known = ", ".join(sorted(self.library))
-            code, message = "graph_not_found", f"there is no Graph {name!r}: there is {known}"
+            code, message = "graph_not_found", self.not_found(name)
         elif depth > DEPTH_LIMIT:
             code = "graph_depth"
             message = f"Graphs may be nested {DEPTH_LIMIT} deep, and {name!r} would be below that"
@@ -235,6 +237,10 @@ class Fleet:
             context.log("graph.started", run=self.run, graph=script.path, depth=script.depth)
             return
         self.settle(operation, operation.fail("graph", code, message, retryable=False))
+
+    def not_found(self, name: str) -> str:
+        """Return what is said of a Graph that there is not."""
+        return f"there is no Graph {name!r}: there is {', '.join(sorted(self.library))}"
 
     def finish_script(self, context: Context, script: Script, finished: Finished) -> None:
         """End a script: what it waits for is dropped, its caller or the run gets its end."""

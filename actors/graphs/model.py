@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -17,12 +17,14 @@ from actors.chance import Counts, Durations, Numbers
 from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
 from transports.envelope import Envelope
 
+BUILT_IN_MODELS = ("synthetic", "scripted")
+
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a scenario may set of a model, in the table of the engine that asks it."""
 
     model: Annotated[
-        Literal["synthetic", "scripted"], "who answers: chance, or a file of recorded answers"
+        str, 'who answers: "synthetic", "scripted", or a class of your own, as my_model.py:MyModel'
     ] = "synthetic"
     answers: Annotated[str | None, "the file of recorded answers, for a scripted model"] = None
     latency_us: Annotated[Durations, "how long an agent works"] = msgspec.field(
@@ -41,6 +43,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             low, high = getattr(self, name).support
             if low < 0 or high > 1:
                 raise ValueError(f"{name} must be a probability, 0 to 1")
+        if self.model not in BUILT_IN_MODELS and ":" not in self.model:
+            raise ValueError('model must be "synthetic", "scripted", or "my_model.py:MyModel"')
         if (self.model == "scripted") != (self.answers is not None):
             raise ValueError('model = "scripted" and answers = "FILE" go together')
 

@@ -13,6 +13,8 @@ from actors.errors import SimulationError
 from actors.graph_engine import GraphEngine
 from actors.graphs.scripted import ScriptedModel
 from actors.graphs.synthetic import SyntheticModel
+from actors.host import HostContext
+from actors.messages import FleetFinished
 from actors.world import TrioWorld
 from scenarios import contract, graph_engines
 from scenarios.build import CellRun, places_of
@@ -87,6 +89,56 @@ def test_a_model_is_called_by_its_engine(engine: str, model: str) -> None:
     assert model_of(engine) == model
 
 
+def test_in_a_folder_each_session_has_its_own_graph(folder: Path) -> None:
+    text = TEXT.replace("graphs/main.js", "graphs").replace('name = "demo"', 'name = "Part"')
+    text = text.replace("[agent]\n", '[agent]\narguments = { word = "hello" }\n')
+    assert rows(folder, text)["agents"] == [1]
+    text += '[[session]]\nname = "Main"\n'
+    assert rows(folder, text.replace("[agent]\n", "[agent]\nruns = 2\n"))["agents"] == [1, 4]
+    assert told(folder, text + '[[session]]\nname = "Mian"\n') == [
+        '3 "graphs": session "Mian" has no Graph: there is no mian.js / did you mean "main.js"?'
+    ]
+
+
+def test_one_desktop_may_run_graphs_and_another_not(folder: Path) -> None:
+    text = """
+[[relay]]
+name = "old"
+[[relay]]
+name = "new"
+[[engine]]
+name = "plain"
+[[engine]]
+name = "modern"
+use = "graph"
+graph = "graphs"
+[agent]
+runs = 2
+[[session]]
+name = "anything"
+relay = "old"
+[[session]]
+name = "part"
+relay = "new"
+[metrics.agents]
+count = "agent.finished"
+"""
+    assert [one.name for one in load(folder, text).scenarios[0].cast][-1] == "modern-model"
+    (folder / "graphs" / "part.js").write_text("return await agent('x')")
+    assert sorted(rows(folder, text)["agents"]) == [0, 1]
+
+
+def test_a_session_that_was_renamed_has_no_graph(folder: Path) -> None:
+    text = TEXT.replace("graphs/main.js", "graphs").replace('name = "demo"', 'name = "part"')
+    cell = CellRun(load(folder, text).scenarios[0], 1, "", folder)
+    cell.simulator.contexts["engine"].actor.library.pop("part")  # type: ignore[attr-defined]  # it is a GraphEngine
+    trace = Trace()
+    cell.simulator.run(0, trace)
+    (end,) = trace.bodies(FleetFinished)
+    assert end.completion.status == "failed"
+    assert end.completion.error == "there is no Graph 'part': there is main"
+
+
 def test_a_scenario_without_graphs_has_no_model(tmp_path: Path) -> None:
     plan = load(tmp_path, '[[session]]\nname = "demo"\n')
     cell = CellRun(plan.scenarios[0], 1, "", plan.folder)
@@ -139,6 +191,15 @@ def test_a_meta_that_can_not_be_read_is_told_with_its_place(folder: Path) -> Non
     (folder / "graphs" / "main.js").write_text("// x\nexport const meta = { name: 1 + 1 };")
     (problem,) = told(folder, TEXT)
     assert problem.startswith('3 "graphs/main.js": main.js, line 2, column ')
+
+
+def test_a_graph_that_can_not_be_compiled_is_told_with_its_place(folder: Path) -> None:
+    (folder / "graphs" / "main.js").write_text("const a = 1;\n  const a = 2;\n")
+    (problem,) = told(folder, TEXT)
+    assert problem == (
+        '3 "graphs/main.js": main.js, line 2, column 11: '
+        "SyntaxError: invalid redefinition of lexical identifier"
+    )
 
 
 def test_a_graph_that_is_too_large_is_refused(
@@ -206,7 +267,53 @@ def test_a_mistake_in_recorded_answers_has_its_line(folder: Path) -> None:
     ]
 
 
-# An engine of one's own
+# A model and an engine of one's own
+
+MODEL = """
+from pullcord import AgentAnswer, Model, Planned
+class Mine(Model):
+    def plan(self, context, ask):
+        tokens = int(100 * context.random("tokens").random())
+        answer = AgentAnswer(run=ask.run, agent=ask.agent, outcome="ok", tokens=tokens)
+        return Planned(answer, 1000)
+"""
+MINE = TEXT.replace('use = "graph"', 'use = "graph"\nmodel = "mine.py:Mine"')
+
+
+def test_a_model_of_ones_own_answers(folder: Path) -> None:
+    (folder / "mine.py").write_text(MODEL)
+    plan = load(folder, MINE)
+    digest = plan.digest
+    assert plan.foreign == ("mine.py:Mine",)
+    found = rows(folder, MINE)
+    assert found["ended"] == [1]
+    assert 0 < found["tokens"][0] < 400
+    check_determinism(CellRun(plan.scenarios[0], 1, "", plan.folder), 0)
+    (folder / "mine.py").write_text(MODEL + "\n")
+    assert load(folder, MINE).digest != digest
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("", "mine.py has no class Mine"),
+        ("class Mine: pass", "Mine has no method on_start"),
+        ("from pullcord import Model\nclass Mine(Model): pass", "Mine is abstract: it lacks plan"),
+        ("from pullcord import Relay as Mine", "Mine plays relay, not model"),
+        ("1 / 0", "mine.py can't be imported: ZeroDivisionError: division by zero (line 1)"),
+    ],
+)
+def test_a_model_that_can_not_be_used_is_told_at_its_key(
+    folder: Path, source: str, problem: str
+) -> None:
+    (folder / "mine.py").write_text(source)
+    (found,) = told(folder, MINE)
+    assert found.startswith(f'3 "mine.py:Mine": {problem}')
+
+
+def test_another_word_is_no_model(folder: Path) -> None:
+    (found,) = told(folder, TEXT.replace('use = "graph"', 'use = "graph"\nmodel = "syntetic"'))
+    assert 'model must be "synthetic", "scripted", or "my_model.py:MyModel"' in found
 
 
 def test_an_engine_of_ones_own_may_build_on_it(folder: Path) -> None:
@@ -284,6 +391,10 @@ def test_the_trio_host_has_the_same_outcome(folder: Path) -> None:
             values = {name: metric.rows() for name, metric in cell.metrics.items()}
             found[-1].append((values, cell.simulator.now_us))
     assert found[0] == found[1]
+    on_trio = CellRun(plan.scenarios[0], 1, "", plan.folder, world=TrioWorld).simulator
+    context = on_trio.contexts["engine"]
+    assert isinstance(context, HostContext)
+    assert context.blocking  # so that on a real clock a script holds nobody else up
 
 
 def test_it_runs_over_sockets_in_processes_and_threads(folder: Path) -> None:

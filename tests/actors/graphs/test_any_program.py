@@ -127,7 +127,7 @@ def test_every_run_ends_and_leaves_nothing(
         max_runs=max_runs,
         deadline=f"{deadline_s}s",
         agent_timeout="20s",
-        **({} if ceiling is None else {"token_ceiling": ceiling}),
+        token_ceiling=ceiling,
     ).run()
     assert len(world.desk.ends) == len(programs)
     assert isinstance(world.port, FakeVmPort)
