@@ -97,7 +97,10 @@ class Session:
                 msgspec.convert(fields, GraphEngine.Config, dec_hook=decode_hook)
             except (msgspec.ValidationError, ValueError) as error:
                 flag = "--" + name.replace("_", "-")
-                raise refusal(flag, str(error).partition(" - at")[0]) from None
+                words = str(error).partition(" - at")[0]
+                raise refusal(
+                    flag, words.replace("Expected `int`", "it is a whole number")
+                ) from None
         return msgspec.convert(fields, GraphEngine.Config, dec_hook=decode_hook)
 
     def run(self, style: Style) -> int:

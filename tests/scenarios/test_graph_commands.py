@@ -197,7 +197,7 @@ def test_a_result_that_is_too_long_is_not_lost_in_silence(call: Call) -> None:
         (("nope.js",), "nope.js: no such file"),
         (("bad.js",), "bad.js:1:11: SyntaxError"),
         (("hello.js", "--args", "[1]"), "it must be a JSON object"),
-        (("hello.js", "--max-concurrency", "0"), "--max-concurrency: "),
+        (("hello.js", "--max-concurrency", "0"), "--max-concurrency: it is a whole number >= 1"),
         (("hello.js", "--token-ceiling", "0"), "--token-ceiling: "),
         (("hello.js", "--agent-timeout", "5x"), "--agent-timeout: "),
         (("hello.js", "--agent-timeout", "0s"), "--agent-timeout: "),

@@ -96,6 +96,38 @@ def test_agents_outside_answer_and_are_closed() -> None:
     assert backend.closed
 
 
+class Burst(Echo):
+    """Answers 200 agents at one instant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all_asked = trio.Event()
+
+    async def answer(self, ask: AgentAsk, spent: Spent) -> Any:
+        if len(self.asked) % 200 == 199:
+            self.all_asked.set()
+            self.all_asked = trio.Event()
+            return await super().answer(ask, spent)
+        waiting = self.all_asked
+        answer = await super().answer(ask, spent)
+        await waiting.wait()
+        return answer
+
+
+def test_agents_that_end_at_one_instant_are_all_heard() -> None:
+    script = "return parallel(Array.from({ length: 600 }, (_, n) => () => agent(`${n}`)))"
+    ended, events = run(
+        script,
+        LiveModel(Burst()),
+        speed=1.0,
+        config=config(max_concurrency=200, deadline_us=60_000_000),
+    )
+    assert ended.completion is not None
+    assert ended.completion.result == [f"{number}" for number in range(600)]
+    assert ended.completion.total_tokens == 3000
+    assert events.count("agent.finished") == 600
+
+
 def test_a_failure_is_the_scripts_to_handle() -> None:
     script = """
     const found = await agent("fail").catch((error) => [error.code, error.retryable]);
