@@ -68,6 +68,12 @@ bench: $(STAMP)
 	@echo
 	@.venv/bin/python -m bench.proxy
 	@echo
+	@.venv/bin/python -m bench.store
+	@echo
+	@.venv/bin/python -m bench.logs
+	@echo
+	@.venv/bin/python -m bench.step
+	@echo
 	@.venv/bin/python -m bench.graphs
 
 # Needs the network. Universal: one file for every Python from 3.11 on, Linux and macOS.

@@ -124,8 +124,9 @@ class Context(Clock, Protocol):
     ) -> None:
         """Ask a question every `period_us`, first when one has passed.
 
-        Each is a `request` of its own, whether or not the one before was answered. It ends when
-        the timer is cancelled or set again, and with the boot.
+        Each is a `request` of its own, whether or not the one before was answered. Periods that the
+        actor slept through, or a busy machine let pass, are not made up for. It ends when the timer
+        is cancelled or set again, and with the boot.
         """
 
     def set_timer(self, timer: str, delay_us: int) -> None:

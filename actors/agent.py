@@ -48,7 +48,7 @@ class Asked(msgspec.Struct, gc=False):
 
     number: int
     timer: str  # the name of its poll timer, under which it is found
-    delays: Iterator[int | None]  # before its polls, as its plan has them
+    delays: Iterator[int]  # before its polls, as its plan has them; behind them the final one
     question: GetGraphRun | None = None
 
 
@@ -106,7 +106,7 @@ class Agent:
         self.server = place.server
         self.timeout_us = int(config.timeout_us)
         self.plan = config.poll
-        self.hinted = config.poll.hinted
+        self.hinted, self.final_us = config.poll.hinted, config.poll.final_us
         self.sessions = [one.id for one in place.sessions if config.session in (None, one.name)]
         self.handlers: Mapping[type[Any], Handler] = {
             GraphRun: self.on_answer,
@@ -160,7 +160,7 @@ class Agent:
     def take_up(self, number: int) -> Asked:
         """Begin to look after a job in this boot."""
         timer = f"poll:{number}"
-        asked = self.active[timer] = Asked(number, timer, self.plan.delays())
+        asked = self.active[timer] = Asked(number, timer, iter(self.plan.delays_us))
         return asked
 
     # Queueing
@@ -208,7 +208,7 @@ class Agent:
         if body.status in TERMINAL:
             self.end(context, asked)
             return
-        delay_us = next(asked.delays)
+        delay_us = next(asked.delays, self.final_us)
         if self.hinted and body.poll_after_us is not None:
             delay_us = body.poll_after_us
         assert delay_us is not None, "who never polls gets no answer to a poll"
@@ -241,7 +241,7 @@ class Agent:
     ) -> None:
         """Set the first poll, and the time to cancel."""
         asked.question = GetGraphRun(command_id=command_id, wait_us=int(self.config.wait_us))
-        delay_us = next(asked.delays)
+        delay_us = next(asked.delays, self.final_us)
         if self.hinted and hint_us is not None:
             delay_us = hint_us
         if delay_us is not None:
@@ -308,7 +308,7 @@ class Agent:
         elif isinstance(question, CancelGraphRun):
             self.ask_cancel(context, asked, question)
         else:
-            next(asked.delays)  # the next poll is a number further
+            next(asked.delays, None)  # the next poll is a number further
             self.polled[context.request(self.server, question, self.timeout_us)] = asked
 
     def taken(self, number: int) -> Asked | None:

@@ -59,13 +59,18 @@ class CommittingWorld(HostedWorld):
         """Ask the hooks whether a turn commits; if not, its actor is down, or must be started."""
         if not self._hooks or turn is START:
             return True
-        wrote = bool(actor.journal)
+        verdict = self._ask_hooks(actor.name, bool(actor.journal))
+        if verdict is not Commit.DONE:
+            self._fails(actor, verdict)
+        return verdict is Commit.DONE
+
+    def _ask_hooks(self, name: str, wrote: bool) -> Commit:
+        """Ask the hooks what becomes of a turn; those behind the first that says are not asked."""
         for hook in self._hooks:
-            verdict = hook(actor.name, wrote)
+            verdict = hook(name, wrote)
             if verdict is not None and verdict is not Commit.DONE:
-                self._fails(actor, verdict)
-                return False
-        return True
+                return verdict
+        return Commit.DONE
 
     def _fails(self, actor: HostContext, verdict: Commit) -> None:
         if verdict is Commit.SILENCED:

@@ -174,8 +174,10 @@ class GuardedSimulator(ClockedWorld):
         if not self.heap:
             self._sleep_forever()
         due = heappop(self.heap)
+        if self.asleep and self._waits(due):
+            return None
         asked_us = due[0] if not self.keepers else self._kept_us(due)
-        if asked_us < 0 or (self.asleep and self._waits(due)):
+        if asked_us < 0:
             return None
         due_us, _, owner, what, cause, _ = due
         if owner is not None:
@@ -234,16 +236,17 @@ class GuardedSimulator(ClockedWorld):
 
     def _kept_us(self, due: Due) -> int:
         """Return when something was due before its actor's keeper put it off; -1 if it does now."""
-        before_us = self._asked_us.pop(id(due), None)
+        before_us = self._asked_us.pop(id(due), int(due[0]))
         keeper = self.keepers.get(self._subject(due) or "")
         if keeper is None:
             return int(due[0])
-        if before_us is None:
-            later_us, before_us = keeper.next_us(due[3], due[0]), int(due[0])
-            if later_us > before_us:
-                self._asked_us[id(due)], due[0] = before_us, later_us
-                heappush(self.heap, due)
-                return -1
+        # Asked again each time: what was put off to the same moment has come first meanwhile.
+        later_us = keeper.next_us(due[3], due[0])
+        if later_us > due[0]:
+            self._asked_us[id(due)] = before_us
+            due[:2] = later_us, next(self.serials)  # behind what was due before it
+            heappush(self.heap, due)
+            return -1
         keeper.came(due[3])
         return before_us
 
@@ -291,6 +294,8 @@ class GuardedSimulator(ClockedWorld):
         sleep = self.asleep.pop(name, None)
         for envelope in () if sleep is None else sleep.mail:
             self.lose(envelope, DOWN)
+        for due in () if sleep is None else sleep.due:
+            self._asked_us.pop(id(due), None)
         self.tell(name, fault, "kill")
         return True
 
@@ -332,11 +337,22 @@ class GuardedSimulator(ClockedWorld):
             for due in self.heap:
                 if self._subject(due) == name and id(due) not in self._asked_us:
                     due[0] += slept_us
+        self._keep_order(name, sleep)
         for due in sleep.due:
-            due[0] = due[0] + slept_us if sleep.clock_stops else self.now_us
+            moves = sleep.clock_stops and id(due) not in self._asked_us
+            due[0] = due[0] + slept_us if moves else self.now_us
             self.heap.append(due)
         heapify(self.heap)
         self._fifo.extend(sleep.mail)
+
+    def _keep_order(self, name: str, sleep: Sleep) -> None:
+        """Let what came due in a sleep come in that order, before what is due at its end."""
+        if sleep.clock_stops:
+            return  # each moves by as much
+        now = [due for due in self.heap if due[0] == self.now_us and self._subject(due) == name]
+        late = [*sleep.due, *sorted(now, key=lambda due: due[1])]
+        for due, serial in zip(late, sorted(due[1] for due in late), strict=True):
+            due[1] = serial
 
     def set_writable(self, name: str, fault: str, writable: bool) -> None:
         """Say whether the actor's store can be written."""

@@ -15,7 +15,6 @@ from typing import Any
 import trio
 
 from actors.actor import Actor
-from actors.chance import Stream
 from actors.clocks import ClockedContext, ClockedWorld
 from actors.errors import UnknownActorError, describe_turn
 from actors.mailbox import Mailbox
@@ -28,7 +27,6 @@ from transports.wiring import Wiring
 WHOSE, WHAT, AGAIN = 2, 3, 5  # of what is due
 START = "its start"  # the turn that begins a boot, in words
 TURN_FAILED = "the turn failed: "  # how a record begins of a turn that raised
-BOOT_IDS = 1 << 20  # that an actor in a process of its own may make in one boot
 _SERIALS = (1 << SERIAL_BITS) - 1
 
 
@@ -37,7 +35,6 @@ class HostedWorld(ClockedWorld):
 
     contexts: dict[str, HostContext]  # type: ignore[assignment]  # this world makes no others
     mailbox_limit: int  # messages
-    separate = False  # whether a new boot is a new process, which can't know what the last one drew
     _changed: trio.Event  # wakes the timekeeper: something is due earlier than it waits for
     _transport: Transport
     _speed: float  # seconds of the world in one of its clock
@@ -139,14 +136,6 @@ class HostContext(ClockedContext):
         if self.clock is not None:
             self.clock.reboot(self.turn_us)
         super().begin_boot()
-        if self._world.separate:
-            self.ids = self.boot * BOOT_IDS
-
-    def random(self, purpose: str) -> Stream:
-        """Return this actor's stream of chance for `purpose`; in a new process it is a new one."""
-        if self._world.separate and self.boot:
-            purpose = f"{purpose}/{self.boot}"
-        return super().random(purpose)
 
     def forget(self) -> None:
         """Take back every timer and every question."""

@@ -13,10 +13,9 @@ next delay is one look-up:
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from fractions import Fraction
-from itertools import chain, repeat
 from typing import Final
 
 from transports.units import Duration, parse_duration
@@ -39,18 +38,18 @@ _WAIT: Final = re.compile(r"wait (\S+) then every (\S+)")
 class PollPlan:
     """When an agent polls; immutable, compared and hashed by its canonical text, picklable.
 
-    `delays_us` are the delays before poll 0, 1, 2 ...; the last one repeats, none means never.
-    With `hinted` the server's hint, when there is one, takes the place of the delay.
+    `delays_us` are the delays before poll 0, 1, 2 ...; the last one, `final_us`, repeats. If there
+    is none it never polls. With `hinted` the server's hint, if there is one, is what counts.
     """
 
-    __slots__ = ("_final_us", "_last", "delays_us", "hinted", "text")
+    __slots__ = ("_last", "delays_us", "final_us", "hinted", "text")
 
     def __init__(self, text: str, delays_us: tuple[int, ...], *, hinted: bool = False) -> None:
         self.text = text
         self.delays_us = delays_us
         self.hinted = hinted
         self._last = len(delays_us) - 1
-        self._final_us = delays_us[-1] if delays_us else None
+        self.final_us = delays_us[-1] if delays_us else None
 
     def delay_us(self, n: int, hint_us: int | None = None) -> int | None:
         """Return the delay before poll number `n`, from 0; None when it never comes.
@@ -59,11 +58,7 @@ class PollPlan:
         """
         if self.hinted and hint_us is not None:
             return hint_us
-        return self.delays_us[n] if n < self._last else self._final_us
-
-    def delays(self) -> Iterator[int | None]:
-        """Return the delays before poll 0, 1, 2 ... without hints, None for ever if none comes."""
-        return chain(self.delays_us, repeat(self._final_us))
+        return self.delays_us[n] if n < self._last else self.final_us
 
     def __str__(self) -> str:
         return self.text

@@ -166,6 +166,7 @@ class Replayer(HostedWorld):
         self.mailbox_limit = MAILBOX_LIMIT
         self.epoch_us = EPOCH_US
         self.script = Script(())
+        self.edges: frozenset[str] = frozenset()  # programs: what they do is no turn of ours
         self.unknown: Iterator[int] = count(UNKNOWN)
         self._bodies: Any = None
         super().__init__(seed, cell)
@@ -221,10 +222,10 @@ class Replayer(HostedWorld):
     def take(self, record: Record) -> Difference | None:
         """Re-execute what a record stands for; return how its turn differs, None if it doesn't.
 
-        A record of an actor that this cell does not have counts as nothing.
+        A record of an actor that this cell does not have, or of an edge, counts as nothing.
         """
         context = self.contexts.get(record.actor)
-        if context is None:
+        if context is None or record.actor in self.edges:
             return None
         self.now_us = record.t
         if isinstance(record, FaultRecord):

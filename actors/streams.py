@@ -30,6 +30,24 @@ class HashedStream:
         self._key = key
         self._blocks = self._left_bytes = 0
 
+    @property
+    def drawn(self) -> int:
+        """How many numbers were drawn since it began."""
+        return (self._blocks * _BLOCK_BYTES - self._left_bytes) // 8
+
+    def skip(self, count: int) -> None:
+        """Go on behind so many numbers, as if they had been drawn."""
+        for _ in range(count):
+            self.random()
+
+    def go_to(self, drawn: int) -> None:
+        """Be as after so many draws."""
+        self._blocks, over = divmod(drawn * 8, _BLOCK_BYTES)
+        self._left_bytes = 0
+        if over:
+            self.random()
+            self._left_bytes = _BLOCK_BYTES - over
+
     def random(self) -> float:
         """Return the next number, uniform in [0, 1), in steps of 2^-53."""
         left_bytes = self._left_bytes

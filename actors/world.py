@@ -352,7 +352,10 @@ class TrioWorld(CommittingWorld, ServedWorld):
                 what()
         elif not self._draining:
             if again is not None and type(what) is str:
-                due[0], due[1] = due_us + context.lasts_us(again[0]), next(self.serials)
+                period_us, now_us = context.lasts_us(again[0]), self.now_us
+                # Beats that a pause or a busy machine let pass are not made up for.
+                last_us = due_us if due_us + period_us > now_us else now_us
+                due[0], due[1] = last_us + period_us, next(self.serials)
                 self.schedule(due)
             context.mailbox.alarm(due)
 

@@ -6,7 +6,7 @@ them; the median of a way's rounds is shown. What a layer costs is the differenc
 the one before it:
 
 - bare: trio's socket streams, and frames that were encoded beforehand;
-- frames: a `Connection` (the contract of a link: lengths, time limits, heartbeats), the same bytes;
+- frames: a `Connection` (the contract of a link: checksums, time-outs, heartbeats), same bytes;
 - wire: a `Connection` and the `WireCodec`, an envelope into bytes and back at each end;
 - actors: two actors of a `TrioWorld` over its `TcpTransport`: queues, mailboxes, turns, stores.
 

@@ -7,6 +7,7 @@ when its writer died is left out.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from functools import reduce
 from operator import or_
@@ -17,7 +18,19 @@ import msgspec
 
 from logs.record import FORMAT, KINDS, EndRecord, HeaderRecord, Record
 
-_HEADER = b'{"kind":"header"'
+HEADER = b'{"kind":"header"'  # how the line begins that begins a section
+_END = b'{"kind":"end"'
+_JOURNAL = "journal.jsonl"  # of a results folder: it has every value, and is no log
+_PARTS = "parts"  # of a results folder: its logs as long as the run goes on
+_PACKED = {
+    b"\x1f\x8b": "zcat",
+    b"\x28\xb5\x2f\xfd": "zstdcat",
+    b"\xfd7zXZ": "xzcat",
+    b"BZh": "bzcat",
+}
+
+
+MEND = "keep the lines before it: a log that was cut is read as far as it goes"
 
 
 class LogError(Exception):
@@ -68,7 +81,12 @@ def log_files(target: Path) -> list[Path]:
         if not target.exists():
             raise LogError(str(target), "there is no such file", "give a log, or a results folder")
         return [target]
-    found = sorted(target.glob("logs/*.jsonl")) or sorted(target.glob("*.jsonl"))
+    found = sorted(target.glob("logs/*.jsonl")) or [
+        path for path in sorted(target.glob("*.jsonl")) if path.name != _JOURNAL
+    ]
+    if not found and (target / _PARTS).is_dir():
+        cure = f"go on with it: {shlex.join(['pullcord', 'run', '--resume', str(target)])}"
+        raise LogError(str(target), "its run was interrupted before its logs were whole", cure)
     if not found:
         cure = "run with --logs all, or --logs failed"
         raise LogError(str(target), "this folder has no logs", cure)
@@ -116,20 +134,25 @@ def _parts(file: BinaryIO, path: str) -> Iterator[RawSection]:
     part: list[bytes] = []
     first = number = 0
     for number, line in enumerate(file, 1):
-        if line.startswith(_HEADER) and part:
+        if line.startswith(HEADER) and part:
             yield RawSection(path, first, part)
             part = []
         if not part:
-            if not line.startswith(_HEADER):
-                raise LogError(
-                    f"{path}, line {number}",
-                    "this is no log: a log begins with a header",
-                    "logs are written by pullcord run --logs all",
-                )
+            if not line.startswith(HEADER):
+                raise _no_log(f"{path}, line {number}", path, line)
             first = number
         part.append(line)
     if part:
         yield RawSection(path, first, part)
+
+
+def _no_log(place: str, path: str, line: bytes) -> LogError:
+    for magic, program in _PACKED.items():
+        if line.startswith(magic):
+            cure = f"give it as a pipe: <({program} {shlex.quote(path)})"
+            return LogError(place, "this is no log: it is compressed", cure)
+    cure = "logs are written by pullcord run --logs all"
+    return LogError(place, "this is no log: a log begins with a header", cure)
 
 
 def _section(path: str, line: int, lines: list[bytes]) -> Section:
@@ -144,7 +167,7 @@ def _section(path: str, line: int, lines: list[bytes]) -> Section:
         found = [
             record
             for number, one in enumerate(lines, line)
-            if (record := _one(one, f"{path}, line {number}")) is not None
+            if (record := record_of(one, f"{path}, line {number}")) is not None
         ]
     header = found[0]
     if header.format > FORMAT:
@@ -155,19 +178,26 @@ def _section(path: str, line: int, lines: list[bytes]) -> Section:
             "update pullcord",
         )
     end = found.pop() if type(found[-1]) is EndRecord else None
+    if any(type(record) is EndRecord for record in found):
+        at = next(at for at, one in enumerate(lines, line) if one.startswith(_END))
+        raise LogError(
+            f"{path}, line {at}",
+            "records come behind this closing record, so parts of several logs were put together",
+            "give each log by itself; whole ones may follow one another",
+        )
     del found[0]
     return Section(path=path, line=line, header=header, records=found, end=end, torn=torn)
 
 
-def _one(line: bytes, place: str) -> Any:
-    """Return one line's record, None if its kind is not known."""
+def record_of(line: bytes, place: str) -> Any:
+    """Return a line's record, header or end; None if its kind is not known, LogError if bad."""
     try:
         return _DECODER.decode(line)
     except msgspec.DecodeError as error:
         try:
             kind = _KIND.decode(line).kind
         except msgspec.DecodeError:
-            raise LogError(place, f"this line is no record: {error}") from None
+            raise LogError(place, f"this line is no record: {error}", MEND) from None
         if kind not in KINDS:
             return None
-        raise LogError(place, f"this {kind} record can't be read: {error}") from None
+        raise LogError(place, f"this {kind} record can't be read: {error}", MEND) from None

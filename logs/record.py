@@ -8,11 +8,14 @@ of the record whose turn brought it about, 0 for none.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
 
 from transports.envelope import Envelope
+
+# A hand may have been at a log: what no clock can show is no time, and no sum overflows.
+Time = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]  # microseconds
 
 FORMAT = 1  # the number of this log format; readers refuse a higher one
 
@@ -21,7 +24,7 @@ class Record(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
     """What every numbered record has."""
 
     n: int
-    t: int
+    t: Time
     actor: str
     cause: int
 
@@ -135,8 +138,8 @@ class EndRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag
     count: int
     digest: str
     outcome: str
-    t: int
-    healed: int | None = None
+    t: Time
+    healed: Time | None = None
 
 
 KINDS: dict[str, type[msgspec.Struct]] = {

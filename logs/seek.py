@@ -1,4 +1,4 @@
-"""Finding sections in a file without decoding them, and records as they are written.
+"""Finding sections in a file without decoding them, and lines as they are written.
 
 A file of a whole sweep has thousands of sections. Looking it over costs a glance at each line's
 beginning; the section that is wanted is then read from its place. A file that still grows is
@@ -8,17 +8,12 @@ followed line by line, as `tail -F` does: also when another takes its name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import reduce
-from operator import or_
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from logs.read import LogError, RawSection, sections_of
-from logs.record import KINDS
+from logs.read import HEADER, RawSection, sections_of
 
-HEADER = b'{"kind":"header"'
 FOLLOW_S = 0.2  # how often a file that is followed is looked at: quick for people, cheap for it
 
 
@@ -56,7 +51,6 @@ class _Head(msgspec.Struct):
 
 
 _HEAD = msgspec.json.Decoder(_Head)
-_LINE: msgspec.json.Decoder[Any] = msgspec.json.Decoder(reduce(or_, KINDS.values()))
 
 
 def entries_of(path: Path, called: str = "") -> list[Entry]:
@@ -106,20 +100,6 @@ def raw_section(entry: Entry) -> RawSection:
                 break
             lines.append(line)
     return RawSection(entry.path, entry.line, lines)
-
-
-def decoded(line: bytes, place: str) -> Any:
-    """Return a line's record, header or end; None if its kind is not known, LogError if bad."""
-    try:
-        return _LINE.decode(line)
-    except msgspec.DecodeError as error:
-        try:
-            kind = msgspec.json.decode(line)["kind"]
-        except (msgspec.DecodeError, KeyError, TypeError):
-            raise LogError(place, f"this line is no record: {error}") from None
-        if kind not in KINDS:
-            return None
-        raise LogError(place, f"this {kind} record can't be read: {error}") from None
 
 
 def follow(path: Path, wait: Callable[[float], None]) -> Iterator[bytes]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,9 +15,11 @@ if TYPE_CHECKING:
 
 HELP = """Test a queue-ticket-poll job system before you ship it.
 
-Simulate it in seconds, break it, replay the failure. Begin with: pullcord run @published
+Simulate it in seconds, break it, replay the failure.
+Begin with: pullcord run @published
 
-Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 4 diverged, 130 interrupted."""
+Exit codes: 0 passed, 1 failed, 2 bad file or flag, 3 inconclusive, 4 diverged,
+130 interrupted, 143 terminated."""
 
 # In the order of the help; each is imported only when it is called.
 COMMANDS = {
@@ -25,6 +29,7 @@ COMMANDS = {
     "new": "Write a starter scenario, actor or Graph.",
     "proxy": "Break TCP connections: a fault proxy in front of any service.",
     "explore": "Try random fault plans until a check does not hold.",
+    "shrink": "Find the smallest scenario that still fails: LOG, FILE.",
     "replay": "Run a log again, and show the first difference: LOG.",
     "log": "Look at logs: show, diff, stats, story, check, export.",
     "graph": "Check, run and keep Graphs, JavaScript programs that run agents.",
@@ -96,10 +101,20 @@ def _name(function: str) -> str:
 
 def main() -> None:
     """Run the command line and exit with the code that its command returned."""
+    _mend_streams()
     # A file's name may hold what the terminal's encoding has not: show it in escapes.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    from scenarios.signals import TERMINATED, term_as_interrupt
+
+    with term_as_interrupt() as was_terminated:
+        code = _guarded_call()
+    sys.exit(TERMINATED if was_terminated() else code)
+
+
+def _guarded_call() -> int:
+    """Call the command and return its exit code; whatever it raises is told."""
     try:
         code = _call()
         sys.stdout.flush()
@@ -112,11 +127,17 @@ def main() -> None:
         code = 0
     except Exception as error:  # noqa: BLE001  the last line of defence: nothing may pass it
         code = explain(error)
-    sys.exit(code)
+    return code
+
+
+def _mend_streams() -> None:
+    """Give what was closed by whoever started us (`>&-`) a place to write to."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  to the end
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  to the end
 
 
 def _call() -> int:
-    from cyclopts import CycloptsError
+    from cyclopts import CycloptsError, UnusedCliTokensError
 
     try:
         result = application()(sys.argv[1:], print_error=False)
@@ -125,7 +146,10 @@ def _call() -> int:
         if known and known[0] in GROUPS:
             commands = {_name(function) for function in GROUPS[known[0]]}
             known += [word for word in sys.argv[2:3] if word in commands]
-        say(f"pullcord: {error}\nhelp: {' '.join(['pullcord', *known])} --help")
+        message = str(error)
+        if isinstance(error, UnusedCliTokensError):
+            message = f"too many arguments: {shlex.join(error.unused_tokens or [])}"
+        say(f"pullcord: {message}\nhelp: {' '.join(['pullcord', *known])} --help")
         return 2
     return result if isinstance(result, int) else 0
 
@@ -139,7 +163,7 @@ def explain(error: Exception) -> int:
     """Say what went wrong, on stderr; return the exit code."""
     from logs.read import LogError
     from scenarios.folder import FolderError
-    from scenarios.problems import ANSI, PLAIN, ScenarioError
+    from scenarios.problems import ANSI, PLAIN, WIDTH_COLUMNS, ScenarioError, help_lines
     from scenarios.terminal import colored
 
     style = ANSI if colored(sys.stderr) else PLAIN
@@ -150,11 +174,15 @@ def explain(error: Exception) -> int:
         say(f"pullcord: {error}\nhelp: {error.cure}")
         return 2
     if isinstance(error, LogError):
-        say(f"pullcord: {error}" + (f"\nhelp: {error.cure}" if error.cure else ""))
+        say(
+            f"pullcord: {error}"
+            + (f"\n{help_lines(error.cure, WIDTH_COLUMNS)}" if error.cure else "")
+        )
         return 2
     if isinstance(error, OSError) and (error.filename or error.errno in _FULL):
         where = f"{error.filename}: " if error.filename else ""
-        say(f"pullcord: {where}{error.strerror}")
+        cure = _CURES.get(error.errno or 0)
+        say(f"pullcord: {where}{error.strerror}" + (f"\nhelp: {cure}" if cure else ""))
         return 2
     import traceback
 
@@ -164,3 +192,8 @@ def explain(error: Exception) -> int:
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_PLACE = "give another place, or change who may use this one"
+_CURES = {
+    **dict.fromkeys(_FULL, "free some space, then run it again"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _PLACE),
+}

@@ -217,6 +217,46 @@ def explore(
     return explore_all(targets, limits, out or default_base() / "explored", printer())
 
 
+def shrink(
+    target: Annotated[str, flag("A log, a results folder, a scenario file, or a shipped one.")],
+    /,
+    *,
+    seed: Annotated[int | None, flag("The seed of all chance, of a scenario file.")] = None,
+    cell: Annotated[
+        str | None, flag("This cell alone, named by its label, part of it, or its value.")
+    ] = None,
+    replication: Annotated[
+        int | None,
+        flag("This replication alone, counted from 0; by default the first that fails."),
+    ] = None,
+    check: Annotated[
+        str | None, flag("The check that must still fail; by default the first that does.")
+    ] = None,
+    budget: Annotated[
+        str, flag("The real time for finding what fails, and again for making it smaller.")
+    ] = "60s",
+    jobs: Annotated[int | None, flag("How many processes; by default one.", "--jobs", "-j")] = None,
+    out: Annotated[
+        Path | None, flag("The file to write; by default NAME-min.toml in this folder.")
+    ] = None,
+    force: Annotated[bool, switch("Write over a file that is there already.")] = False,
+    color: Annotated[
+        Color, flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")
+    ] = "auto",
+) -> int:
+    """Find the smallest scenario in which the same check fails: exit 0 written, 3 nothing fails."""
+    from scenarios.log_sections import at_least
+    from scenarios.shrink_report import limits_of, shrink_target
+    from scenarios.shrink_start import Wanted
+    from scenarios.terminal import set_color
+
+    set_color(color)
+    at_least("--seed", seed, 0)
+    at_least("--replication", replication, 0)
+    wanted = Wanted(seed=seed, cell=cell, replication=replication, check=check)
+    return shrink_target(target, wanted, limits_of(budget, jobs, out, force=force), printer())
+
+
 def replay(
     log: Annotated[Path, flag("A log file, or a results folder.")],
     /,
@@ -233,6 +273,10 @@ def replay(
     folder: Annotated[
         Path | None, flag("Where the scenario's own actors lie; by default where they lay.")
     ] = None,
+    step: Annotated[
+        bool, switch("Step through one replication, forwards and backwards, instead.")
+    ] = False,
+    plain: Annotated[bool, switch("Step line by line, and not on a whole screen.")] = False,
     to_scenario: Annotated[
         Path | None,
         flag("Write a scenario for the simulator, whose messages come in the log's order."),
@@ -244,11 +288,30 @@ def replay(
 ) -> int:
     """Run what a log recorded again, and show where it first differs: exit 4 if it does."""
     from scenarios.log_commands import lines
-    from scenarios.log_sections import chosen, the_one
+    from scenarios.log_sections import chosen, clash, the_one
     from scenarios.replay import window_of
     from scenarios.replay_report import report, write_scenario
 
+    if step or plain:
+        from scenarios.step_command import refuse_others
+        from scenarios.step_command import step as step_through
+        from scenarios.terminal import set_color
+
+        set_color(color)
+        refuse_others({"--until": until, "--to-scenario": to_scenario, "--format": format})
+        return step_through(
+            log,
+            cell=cell,
+            replication=replication,
+            actor=actor,
+            first=from_,
+            folder=folder,
+            plain=plain,
+        )
     if to_scenario is not None:
+        given = {"--actor": actor, "--from": from_, "--until": until}
+        given["--format json"] = format if format != "text" else None
+        clash("--to-scenario", "makes a scenario of the whole section", given)
         entry = the_one(log, cell, replication)
         return write_scenario(entry, folder, to_scenario, lines(color))
     window = window_of(actor, from_, until)

@@ -8,13 +8,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from scenarios.load import problem_of
 from scenarios.work import begin_worker
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
 
 GRACE_S = 1.0  # what a worker gets to end after SIGTERM
 
@@ -36,11 +41,24 @@ def processes(jobs: int) -> Iterator[Executor]:
     forks = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if forks else "spawn")
     before = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin_worker)
+    # What a worker that is ended can't tidy up lies in a folder of ours.
+    with TemporaryDirectory(prefix="pullcord-", ignore_cleanup_errors=True) as folder:
+        executor = ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=begin_worker, initargs=(folder,)
+        )
+        with _ended(executor, before):
+            yield executor
+
+
+@contextmanager
+def _ended(executor: Executor, before: Set[BaseProcess]) -> Iterator[None]:
+    """Start an executor's processes, and end them and all they have: none stays behind."""
+    import multiprocessing  # noqa: PLC0415  10 ms that a run in one process saves
+
     try:
         with _blocked():
             executor.submit(cores)  # starts the workers, whatever it is
-        yield executor
+        yield
     except BaseException:
         with undisturbed():
             executor.shutdown(wait=False, cancel_futures=True)

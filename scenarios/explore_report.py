@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from scenarios.explore import Explored, explore, found_file
+from scenarios.folder import unwritable
 from scenarios.grid import Row
 from scenarios.load import Plan
 from scenarios.render import STYLES, Text
@@ -20,7 +21,10 @@ HEAD = ("scenario", "what broke", "plan", "replications", "a minute")
 
 def explore_all(targets: list[str], limits: ExploreLimits, out: Path, text: Text) -> int:
     """Explore each cell of the targets; return the exit code, 1 if anything was found."""
-    out.mkdir(parents=True, exist_ok=True)  # now, so that nothing is found in vain
+    try:
+        out.mkdir(parents=True, exist_ok=True)  # now, so that nothing is found in vain
+    except OSError as error:
+        raise unwritable(out, error) from None
     rows: list[Row] = []
     fired: dict[str, int] = {}
     broken = 0
@@ -43,7 +47,8 @@ def explore_all(targets: list[str], limits: ExploreLimits, out: Path, text: Text
                 _tell(plan, index, limits.seed, seen, out, text, name)
     text.grid(HEAD, rows)
     text.line()
-    text.line("faults fired: " + ", ".join(f"{kind} {fired[kind]:,}" for kind in sorted(fired)))
+    counts = ", ".join(f"{kind}\xa0{fired[kind]:,}" for kind in sorted(fired))
+    text.wrapped(f"faults fired: {counts}")
     return 1 if broken else 0
 
 
@@ -69,4 +74,6 @@ def _tell(
     path.write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
     words = ["pullcord", "run", str(path), "--logs", "all"]
     text.line(f"  reproduce: {shlex.join(words)}")
+    smaller = ["pullcord", "shrink", str(path), "--replication", str(found.plan)]
+    text.line(f"  make it smaller: {shlex.join(smaller)}")
     text.line()

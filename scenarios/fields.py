@@ -113,8 +113,15 @@ def type_words(kind: Any, limits: tuple[msgspec.Meta, ...] = ()) -> str:
     if origin is Literal:
         return listed(f'"{choice}"' for choice in get_args(inner))
     if origin is tuple:
-        return f"list of {type_words(get_args(inner)[0])}s"
+        return f"list of {_plural(type_words(get_args(inner)[0]))}"
     return _WORDS[origin] + _range_words(limits)
+
+
+def _plural(words: str) -> str:
+    if words.startswith("list of "):
+        return words.replace("list", "lists", 1)
+    noun, comma, limits = words.partition(",")
+    return f"{noun}s{comma}{limits}"
 
 
 def _range_words(limits: tuple[msgspec.Meta, ...]) -> str:

@@ -20,6 +20,7 @@ if sys.platform != "win32":
     import fcntl
 
 FORMAT = 1
+SUMMARY = "results.json"  # is written last, so a folder without it is of a run that was cut short
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -182,6 +183,18 @@ def read_journal(file: Path) -> tuple[Head, list[Entry], int]:
             f"{file} is damaged, or no journal of this pullcord", "run the scenario anew"
         ) from None
     return head, entries, len(whole)
+
+
+def unwritable(path: Path, error: OSError) -> FolderError:
+    """Return what to say when a file or folder that a flag names can't be written."""
+    if path.is_dir() and not isinstance(error, PermissionError):
+        why = "it is a folder"
+    elif isinstance(error, FileExistsError | NotADirectoryError):
+        why = "a file is in its way"
+    else:
+        why = error.strerror or str(error)
+    cure = "free some space" if error.errno in FULL else "choose another place"
+    return FolderError(f"{path} can't be written: {why}", cure)
 
 
 def resuming(path: Path) -> str:

@@ -56,13 +56,16 @@ def show(
     color: Annotated[Color, ColorFlag] = "auto",
 ) -> int:
     """Show a log's records, one a line: number, time, actor, and what happened."""
-    from scenarios.log_sections import at_least, chosen, the_one
+    from scenarios.log_sections import at_least, chosen, clash, the_one
     from scenarios.log_show import Choice, Following, show_causes
     from scenarios.log_show import show as show_sections
     from scenarios.log_where import parse_where
 
     wanted = parse_where(where or (), begin=from_, end=to)
     at_least("--limit", limit, 1)
+    if causes is not None:
+        given = {"--follow": follow or None, "--where": where, "--from": from_, "--to": to}
+        clash("--causes", "shows one record's chain whole", given)
     choice = Choice(where=wanted, limit=limit, json=json)
     out = lines(color)
     if follow:

@@ -16,6 +16,7 @@ from logs.export.otlp import request
 from logs.export.perfetto import trace
 from logs.export.table import write_head, write_rows
 from logs.seek import Entry
+from scenarios.folder import unwritable
 from scenarios.log_sections import refuse, sections
 
 Target = Literal["perfetto", "csv", "otlp-json", "lnav-format"]
@@ -24,14 +25,25 @@ Target = Literal["perfetto", "csv", "otlp-json", "lnav-format"]
 def export(entries: Sequence[Entry], to: Target, out: Path | None) -> None:
     """Write the sections; ScenarioError for bytes that would go to a terminal, OSError.
 
-    A file gets its name when it is complete.
+    A file gets its name when it is complete; FolderError if it can't be written.
     """
     if to == "perfetto" and out is None and sys.stdout.isatty():
         refuse(
             "--to perfetto", "writes bytes that a terminal can't show", "add --out trace.pftrace"
         )
+    chunks = _CHUNKS[to](entries)
+    if out is None:
+        _write(chunks, out)
+        return
+    try:
+        _write(chunks, out)
+    except OSError as error:
+        raise unwritable(out, error) from None
+
+
+def _write(chunks: Iterator[bytes], out: Path | None) -> None:
     with _opened(out) as file:
-        for chunk in _CHUNKS[to](entries):
+        for chunk in chunks:
             file.write(chunk)
 
 
@@ -45,6 +57,7 @@ def _opened(out: Path | None) -> Iterator[BinaryIO]:
         with out.open("wb") as file:  # a pipe or a device; a folder is an error
             yield file
     else:
+        out.parent.mkdir(parents=True, exist_ok=True)
         draft = out.with_name(f".{out.name}.part")
         try:
             with draft.open("wb") as file:

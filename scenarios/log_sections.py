@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,6 +58,17 @@ def at_least(flag: str, given: int | None, least: int) -> None:
 def refuse(flag: str, message: str, cure: str | None = None) -> NoReturn:
     """Raise ScenarioError: what is wrong with a flag, and the cure."""
     raise ScenarioError([Problem(path=flag, message=message, cure=cure)])
+
+
+def clash(flag: str, does: str, given: Mapping[str, object]) -> None:
+    """Raise ScenarioError if flags that mean nothing beside this one were given, that is not None.
+
+    `does` says what the flag does, as in "shows all of it".
+    """
+    vain = [name for name, value in given.items() if value is not None]
+    if vain:
+        what = listed(vain, last="and")
+        refuse(flag, f"{does}, so {what} can't be given too", f"leave {what} out")
 
 
 def the_one(log: Path, cell: str | None, replication: int | None) -> Entry:

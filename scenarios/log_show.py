@@ -18,10 +18,10 @@ import msgspec
 from rich.cells import cell_len, set_cell_size
 
 from logs.causes import Causes
-from logs.read import LogError, RawSection, Section
+from logs.read import HEADER, LogError, RawSection, Section, record_of
 from logs.record import EndRecord, HeaderRecord, Record
 from logs.runs import Runs
-from logs.seek import HEADER, Entry, decoded, follow, raw_section
+from logs.seek import Entry, follow, raw_section
 from logs.words import Narrator, kind_of, seconds
 from scenarios.grid import painted
 from scenarios.log_where import Filter
@@ -176,7 +176,7 @@ def _raw_lines(raw: RawSection, numbers: Sequence[int]) -> None:
     for line in raw.lines[1:]:
         if not line.endswith(b"\n"):
             break
-        record = decoded(line, raw.path)
+        record = record_of(line, raw.path)
         if isinstance(record, Record) and record.n in wanted:
             out.write(_text(line))
 
@@ -245,7 +245,7 @@ class Following:
             raise LogError(str(self._path), f"it is {what}", "one file can be followed: name it")
         shown = 0
         for number, line in enumerate(follow(self._path, self._wait), 1):
-            record = decoded(line, f"{self._path}, line {number}")
+            record = record_of(line, f"{self._path}, line {number}")
             if number == 1 and not line.startswith(HEADER):
                 raise LogError(
                     f"{self._path}, line 1", "this is no log", "a log begins with a header"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from logs.seek import Entry
 from logs.story import Line, Summary, story, summaries
 from logs.words import seconds, short
 from scenarios.grid import Row, grid
-from scenarios.log_sections import chosen, sections
+from scenarios.log_sections import chosen, refuse, sections
 from scenarios.log_show import Lines, title
 from scenarios.log_where import is_run
 from scenarios.problems import listed, printable, quote, suggest
@@ -32,8 +33,11 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 def tell(log: Path, run: str, cell: str | None, replication: int | None) -> tuple[str, Told]:
     """Return a section's head and the story of the run that a text means, in it.
 
-    LogError if no run, or more than one, is meant.
+    LogError if no run, or more than one, is meant; ScenarioError if run and log are swapped.
     """
+    if not log.exists() and Path(run).exists():
+        right = shlex.join(["pullcord", "log", "story", str(log), run])
+        refuse("pullcord log story", f"the run comes first, and {run} is a file or folder", right)
     found: list[tuple[Entry, str]] = []
     known: dict[str, None] = {}
     entries = chosen(log, cell, replication)

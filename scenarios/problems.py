@@ -64,13 +64,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         if self.line and self.source_line is not None:
             parts += self._excerpt(self.source_line, width_columns, style)
         if self.cure is not None:
-            lines = textwrap.wrap(
-                f"help: {printable(self.cure)}",
-                max(width_columns, 20),
-                subsequent_indent=" " * 6,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            lines = help_lines(printable(self.cure), width_columns).split("\n")
             parts += [_paint(line, style.cure) for line in lines]
         return "\n".join(parts)
 
@@ -104,6 +98,17 @@ class ScenarioError(Exception):
         if len(self.problems) > SHOWN_LIMIT:
             parts.append(f"and {len(self.problems) - SHOWN_LIMIT} more problems")
         return "\n\n".join(parts)
+
+
+def help_lines(cure: str, width_columns: int) -> str:
+    """A cure as it is printed: behind `help:`, wrapped to the width, no word of it cut."""
+    return textwrap.fill(
+        f"help: {cure}",
+        max(width_columns, 20),
+        subsequent_indent=" " * 6,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def suggest(word: str, candidates: Iterable[str]) -> str | None:

@@ -2,9 +2,10 @@
 
 What failed for real is then a regression test of milliseconds. The scenario has the log's resolved
 data, its seed, its cell's chance and its replication's number. In the place of latencies and of the
-faults that acted on messages stands one `schedule` a way: when each message arrived, or that it
-never did. What struck actors stands there with the times at which it did. Faults of commits that
-the log can't count, and those of clocks, stay as they are: their chance is the same.
+faults that acted on messages or connections stands one `schedule` a way: when each message arrived,
+or that it never did. What struck actors stands there with the times at which it did, and which of
+their turns failed in a `commit_schedule`. Faults of clocks stay as they are: their chance is the
+same.
 
 A real clock is late, so a `timer_schedule` an actor lets its timers fire when they did. Then every
 input comes at its own time, and an order differs only where two came in the same microsecond, which
@@ -21,6 +22,7 @@ from typing import Any
 import msgspec
 
 from actors.actor import Commit
+from actors.commits import MEANWHILE
 from actors.replayer import TURNS
 from logs.read import LogError, RawSection, Section
 from logs.record import (
@@ -40,13 +42,16 @@ from scenarios.explore import with_absolute_files
 from scenarios.replay import job_of_header
 from scenarios.spec import FAULTS
 from scenarios.watchdog import PATIENCE_S
-from scenarios.work import CellJob, build, log_of
-from transports.faults.fault import LinkFault
+from scenarios.work import CellJob, build, log_of, scenario_of
+from transports.faults.byte_fault import ByteFault
+from transports.faults.commit_schedule import CommitSchedule
+from transports.faults.fault import CommitFault, LinkFault, StoppingFault
+from transports.faults.kill import Kill
 
 Table = dict[str, Any]
 AFTER_US = 60_000_000  # that a replication may go on behind the end of its log
-# What the log says of strikes, so the tables that asked for them are left out.
-STRIKES = ("kill", "suspend", "pause", "crash")
+# What these did stands in the log, so the tables that asked for it are left out.
+TOLD = (LinkFault, ByteFault, CommitFault, CommitSchedule, StoppingFault, Kill)
 CRASHES = {Commit.KILLED.value: "before", Commit.SILENCED.value: "after"}
 
 
@@ -114,7 +119,8 @@ def _data(section: Section, arrivals: Mapping[Way, list[list[int]]]) -> Table:
     data["run"] = _run(section)
     faults: list[Table] = [
         *_kept(header),
-        *_strikes(section.records),
+        *_failed(section.records),  # asked before the crashes, as they count on
+        *strikes(section.records),
         *(
             {
                 "kind": "schedule",
@@ -176,52 +182,112 @@ def _tables(data: Any) -> list[Table]:
 
 
 def _kept(header: HeaderRecord) -> Iterator[Table]:
-    """Yield the faults that act on neither messages nor lives."""
+    """Yield the faults that act on neither messages nor lives nor commits: those of clocks."""
     for number, table in enumerate(_tables(header.resolved.get("fault", [])), 1):
         kind = FAULTS.get(table.get("kind", ""))
-        if kind is None or issubclass(kind, LinkFault) or table["kind"] in STRIKES:
+        if kind is None or issubclass(kind, TOLD):
             continue
         # Its name names its chance, and without one that was its place among the others.
         yield {"name": f"{table['kind']}-{number}", **table}
 
 
-def _strikes(records: Sequence[Record]) -> Iterator[Table]:
-    """Yield what killed and stopped actors, each once, at the time at which it did."""
-    # Of each actor its turns, but the starts, that the next crash is asked about: on one where
-    # another commit fault fired, it is not.
+def _failed(records: Sequence[Record]) -> Iterator[Table]:
+    """Yield of each actor which of its turns failed at their commit, and when its disk was full."""
     turns: dict[str, int] = {}
-    open_tables: dict[str, tuple[int, Table]] = {}
-    done: list[Table] = []
+    since_us: dict[str, int] = {}  # the time of the last turn
+    tables: dict[str, Table] = {}
     for record in records:
-        if isinstance(record, TURNS) and not isinstance(record, StartRecord):
-            turns[record.actor] = turns.get(record.actor, 0) + 1
+        if isinstance(record, TURNS):
+            turns[record.actor] = turns.get(record.actor, 0) + (type(record) is not StartRecord)
+            since_us[record.actor] = record.t
+        elif not isinstance(record, UndoneRecord | FaultRecord):
+            continue
+        table = tables.setdefault(
+            record.actor, {"actor": _literal(record.actor), "failed": [], "full_us": []}
+        )
+        if isinstance(record, UndoneRecord) and record.why.startswith(Commit.FAILED.value):
+            table["failed"].append(turns[record.actor])
+        elif isinstance(record, FaultRecord) and record.act == "unwritable":
+            # It is told behind the first turn that failed for it, which came at that turn's time.
+            begin_us = since_us.get(record.actor, record.t)
+            table["full_us"].append([begin_us, records[-1].t + AFTER_US])
+        elif isinstance(record, FaultRecord) and record.act == "writable" and table["full_us"]:
+            table["full_us"][-1][1] = record.t
+    for name, table in tables.items():
+        if table["failed"]:
+            yield {"kind": "commit_schedule", "name": f"failed writes of {name}", **table}
+
+
+def strikes(records: Sequence[Record]) -> list[Table]:
+    """Return what killed and stopped actors, as tables of a scenario."""
+    return _Strikes(records).tables
+
+
+class _Strikes:
+    """Finds what killed and stopped actors, each once, at the time at which it did."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.tables: list[Table] = []
+        self._open: dict[str, tuple[int, Table]] = {}
+        # Of each actor its turns, but the starts, that the next crash is asked about: on one that
+        # failed, and on one where another crash fired, it is not.
+        self._turns: dict[str, int] = {}
+        self._last: dict[str, Record] = {}
+        self._cut = {
+            record.cause
+            for record in records
+            if isinstance(record, UndoneRecord) and record.why == MEANWHILE
+        }
+        for record in records:
+            self._read(record)
+        for table in self.tables:
+            if _length(table) not in table:  # for the rest of the log
+                table[_length(table)] = f"{records[-1].t + AFTER_US}us"
+
+    def _read(self, record: Record) -> None:
+        actor = record.actor
+        if isinstance(record, TURNS):
+            self._last[actor] = record
+            if isinstance(record, StartRecord):
+                self._end(record, "down")
+            else:
+                self._turns[actor] = self._turns.get(actor, 0) + 1
         elif isinstance(record, UndoneRecord):
-            turns[record.actor] = turns.get(record.actor, 0) - (record.why not in CRASHES)
+            self._turns[actor] -= record.why.startswith(Commit.FAILED.value)
         elif isinstance(record, FaultRecord):
-            table = _begun(record, turns.get(record.actor, 0))
-            if table is not None:
-                turns[record.actor] = turns.get(record.actor, 0) - (table["kind"] == "crash")
-                open_tables[record.actor] = record.t, table
-                done.append(table)
-            elif record.act in ("start", "resume") and record.actor in open_tables:
-                since_us, table = open_tables.pop(record.actor)
-                key = "down" if record.act == "start" else "for"
-                table[key] = f"{record.t - since_us}us"
-    for number, table in enumerate(done, 1):
-        if not table.keys() & {"down", "for"}:  # for the rest of the log
-            last_us = records[-1].t + AFTER_US
-            table["for" if table["kind"] in ("suspend", "pause") else "down"] = f"{last_us}us"
-        yield {**table, "name": f"{table['kind']} {number}"}
+            if record.act == "resume":
+                self._end(record, "for")
+            elif record.act in ("kill", "suspend", "pause"):
+                self._begin(record)
+
+    def _begin(self, record: FaultRecord) -> None:
+        actor, last = record.actor, self._last.get(record.actor)
+        if actor in self._open and _length(self._open[actor][1]) == "down":
+            return  # killed once more before it had begun anew
+        since_us = record.t
+        table: Table = {"kind": record.act, "actor": _literal(actor), "at": f"{since_us}us"}
+        cut = "before" if last is not None and last.n in self._cut else None
+        point = CRASHES.get(record.fault, cut)
+        if record.act == "kill" and point is not None and last is not None:
+            # Its time is that of the turn, which it ends; a turn in a thread lasted for a while.
+            since_us = last.t
+            del table["at"]
+            table |= {"kind": "crash", "point": point, "nth": self._turns[actor]}
+            self._turns[actor] -= 1
+        table["name"] = f"{table['kind']} {len(self.tables) + 1}"
+        self._open[actor] = since_us, table
+        self.tables.append(table)
+
+    def _end(self, record: Record, key: str) -> None:
+        since_us, table = self._open.get(record.actor, (0, {}))
+        if table and _length(table) == key:
+            table[key] = f"{record.t - since_us}us"
+            del self._open[record.actor]
 
 
-def _begun(record: FaultRecord, turns: int) -> Table | None:
-    """Return the table of a strike that begins, None for what is none."""
-    actor = _literal(record.actor)
-    if record.act == "kill" and record.fault in CRASHES:
-        return {"kind": "crash", "actor": actor, "point": CRASHES[record.fault], "nth": turns}
-    if record.act in ("kill", "suspend", "pause"):
-        return {"kind": record.act, "actor": actor, "at": f"{record.t}us"}
-    return None
+def _length(table: Table) -> str:
+    """Return the key of how long a strike lasts."""
+    return "for" if table["kind"] in ("suspend", "pause") else "down"
 
 
 # Whether it is the same
@@ -234,7 +300,10 @@ def run_again(job: CellJob, replication: int, data: Table) -> Section:
     try:
         log_of(job, build(job), replication, out, PATIENCE_S)
     except ForeignActorError as error:
-        raise LogError(job.path, str(error), error.cure or "") from error
+        cure = error.cure or ""
+        if any(one.command for one in scenario_of(job).cast):
+            cure = "the simulator runs no programs: pullcord replay LOG re-executes the others"
+        raise LogError(job.path, str(error), cure) from error
     return RawSection("the scenario", 1, out.getvalue().splitlines(keepends=True)).section()
 
 

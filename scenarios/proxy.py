@@ -25,6 +25,7 @@ from scenarios.source import Source, read_source
 from scenarios.spec import FAULTS, Name, RunTable, TopTable
 from scenarios.toxics import BYTE_FAULTS, NO_EVENTS, USE_AT, file_toxic
 from transports.faults.byte_fault import ByteFault, Direction
+from transports.faults.fault import LinkFault
 from transports.listening import Address, ProxyError, listen, parse_address
 from transports.proxy import Proxies, open_proxies
 
@@ -213,7 +214,8 @@ class _Loader:
             cure = f"there are {known}"
             self.decoder.problem(path, '[[fault]] needs the key "kind"', cure=cure)
         elif isinstance(kind, str) and kind in FAULTS:
-            words = f"{quote(kind)} is a fault of messages, and a proxy sees bytes"
+            what = "messages" if issubclass(FAULTS[kind], LinkFault) else "actors"
+            words = f"{quote(kind)} is a fault of {what}, and a proxy sees bytes"
             self.decoder.problem((*path, "kind"), words, cure=f"of bytes there are {known}")
         else:
             near = suggest(kind, BYTE_FAULTS) if isinstance(kind, str) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Final
 
@@ -168,6 +169,11 @@ class Text:
             text, sgr = (part, "") if isinstance(part, str) else part
             self._stream.write(painted(printable(text), sgr, self._colored))
         self._stream.write("\n")
+
+    def wrapped(self, text: str) -> None:
+        """Print text in as many lines as it takes; it is never cut at a no-break space."""
+        for line in textwrap.wrap(printable(text), self._width, subsequent_indent="  "):
+            self.line(line.replace("\xa0", " "))
 
     def grid(self, head: Sequence[str], rows: list[Row]) -> None:
         """Print a table."""

@@ -58,6 +58,10 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             and (self.first_us is None or record.t >= self.first_us)
         )
 
+    def count(self, section: Section) -> int:
+        """Return how many of a section's records are compared."""
+        return sum(self.has(one) and not self.is_over(one) for one in section.records)
+
     def is_over(self, record: Record) -> bool:
         """Whether this record and all behind it are of no interest."""
         return (self.last is not None and record.n > self.last) or (
@@ -98,7 +102,7 @@ class _Versions(NamedTuple):
 
 
 class Replayed(msgspec.Struct):
-    """What a replay did: whole sections compared, records among them, and what differed if any."""
+    """What a replay did: sections run again, records compared among them, what differed if any."""
 
     sections: int = 0
     records: int = 0
@@ -119,22 +123,26 @@ def job_of_header(header: HeaderRecord, folder: Path | None = None) -> CellJob:
         seed=header.seed,
         digest=header.digest,
         path=header.path or header.scenario,
-        processes="separate" if header.processes == "separate" else "one",
     )
 
 
 def replayer_of(job: CellJob) -> Replayer:
     """Return the replay host of a cell; ForeignActorError if an actor can't be made."""
-    host = CellRun(
-        scenario_of(job), job.seed, job.label, Path(job.folder), world=Replayer
-    ).simulator
+    scenario = scenario_of(job)
+    host = CellRun(scenario, job.seed, job.label, Path(job.folder), world=Replayer).simulator
     assert isinstance(host, Replayer), "it was made by this factory"
-    host.separate = job.processes == "separate"
+    host.edges = frozenset(one.name for one in scenario.cast if one.command)
     return host
 
 
 def check_actor(name: str | None, host: Replayer) -> None:
-    """Raise LogError for the name of an actor that there is not."""
+    """Raise LogError for the name of an actor that there is not, or that is a program."""
+    if name in host.edges:
+        raise LogError(
+            "--actor",
+            f"{quote(name)} is a program of its own, which is not run again",
+            f"there is {some([one for one in host.contexts if one not in host.edges])}",
+        )
     if name is not None and name not in host.contexts:
         near = suggest(name, host.contexts)
         cure = f"did you mean {quote(near)}?" if near else f"there is {some(host.contexts)}"
@@ -169,7 +177,7 @@ def replay(
             if job not in hosts:
                 hosts[job] = replayer_of(job)
             check_actor(window.actor, hosts[job])
-            records, cut = len(section.records), section.end is None
+            records, cut = window.count(section), section.end is None
             divergence = step_through(section, hosts[job], window)
         done.sections += 1
         done.records += records
@@ -320,6 +328,9 @@ def _divergence(
 def window_of(actor: str | None, first: str | None, last: str | None) -> Window:
     """Return what --actor, --from and --until say: a record's number, or a time as `12.5s`."""
     begin, end = _moment("--from", first), _moment("--until", last)
+    for one, other in zip(begin, end, strict=True):
+        if one is not None and other is not None and one > other:
+            raise LogError("--until", f"{last} is before --from {first}", "swap the two")
     return Window(actor=actor, first=begin[0], first_us=begin[1], last=end[0], last_us=end[1])
 
 

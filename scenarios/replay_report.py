@@ -14,6 +14,7 @@ from logs.read import LogError
 from logs.record import Record
 from logs.seek import Entry, raw_section
 from logs.words import Narrator
+from scenarios.folder import unwritable, write_whole
 from scenarios.log_diff import fields
 from scenarios.log_show import Lines
 from scenarios.promote import promote
@@ -21,6 +22,7 @@ from scenarios.render import plural
 from scenarios.replay import Divergence, Replayed, Window, replay
 
 DIVERGED = 4  # the exit code
+NOTHING = 3  # likewise, where no record was compared: neither the same nor another
 LINE_LIMIT_CHARS = 2000  # of a record that differs; a result may have a hundred thousand
 
 
@@ -43,7 +45,9 @@ def report(
         out.text(_same(done, window))
     else:
         _show(done.divergence, entries[done.sections - 1].path, out)
-    return 0 if done.divergence is None else DIVERGED
+    if done.divergence is not None:
+        return DIVERGED
+    return 0 if done.records else NOTHING
 
 
 def write_scenario(entry: Entry, folder: Path | None, path: Path, out: Lines) -> int:
@@ -54,9 +58,10 @@ def write_scenario(entry: Entry, folder: Path | None, path: Path, out: Lines) ->
         raise LogError(str(path), "it is there already", "give another name, or remove it")
     made = promote(raw_section(entry), folder)
     text = msgspec.json.format(msgspec.json.encode(made.data), indent=1)
-    draft = path.with_name(f".{path.name}")
-    draft.write_bytes(text + b"\n")
-    draft.replace(path)
+    try:
+        write_whole(path, text + b"\n")
+    except OSError as error:
+        raise unwritable(path, error) from None
     out.text(f"{path}: {plural(made.messages, 'message')} of {entry.words}, {made.lost:,} lost")
     if made.parted is None:
         out.text("in the simulator they come to each actor in the same order")
@@ -68,6 +73,9 @@ def write_scenario(entry: Entry, folder: Path | None, path: Path, out: Lines) ->
 
 
 def _same(done: Replayed, window: Window) -> str:
+    if not done.records:
+        where = plural(done.sections, "replication")
+        return f"nothing was compared: no record of {where} is within the flags"
     what = f"{plural(done.sections, 'replication')}, {plural(done.records, 'record')}"
     cut = f"; {done.truncated:,} truncated, the same as far as they go" if done.truncated else ""
     whose = "" if window.actor is None else f" of {window.actor}"
@@ -90,7 +98,7 @@ def _json(done: Replayed) -> str:
         }
     return msgspec.json.encode(
         {
-            "equal": found is None,
+            "equal": found is None if done.records or found else None,
             "replications": done.sections,
             "records": done.records,
             "truncated": done.truncated,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from scenarios.choices import Transport
-from scenarios.folder import FORMAT, Entry, Folder, FolderError, Head
+from scenarios.folder import FORMAT, SUMMARY, Folder, FolderError, Head
 from scenarios.load import Plan, load_plan, problem_of
 from scenarios.overrides import Override
 from scenarios.problems import Problem, ScenarioError, suggest
@@ -224,24 +224,31 @@ def code_digest() -> str:
 def resume(
     path: Path, progress: Progress | None = None, jobs: int = 0, executor: str | None = None
 ) -> Results:
-    """Go on with an interrupted run; FolderError if its files or the code have changed."""
+    """Go on with an interrupted run; FolderError if its files or the code have changed.
+
+    One that has ended gives its results again, as they stand there if it ran on real clocks.
+    """
     folder, head, entries = Folder.resume(path)
     try:
-        runner = _resumed(folder, head, entries, progress, jobs, executor)
+        plans, options = _as_begun(folder, head, jobs, executor)
+        if options.driver != "sim" and (path / SUMMARY).is_file():
+            # It would give other rows, and its logs would take the place of those that are there.
+            results = Runner(plans, options, None).look(entries)
+            results.folder, results.seconds = path, None
+            folder.close()
+            return results
+        runner = Runner(plans, options, folder, progress)
+        runner.restore(entries)
     except BaseException:
         folder.close()
         raise
     return runner.run()
 
 
-def _resumed(
-    folder: Folder,
-    head: Head,
-    entries: list[Entry],
-    progress: Progress | None,
-    jobs: int,
-    executor: str | None,
-) -> Runner:
+def _as_begun(
+    folder: Folder, head: Head, jobs: int, executor: str | None
+) -> tuple[list[Plan], Options]:
+    """Return what a run was begun with; FolderError if it has changed."""
     anew = "run it anew: its rows would come from two programs"
     since = f"since {folder.path} was begun"
     if head.format != FORMAT or head.code != code_digest():
@@ -254,9 +261,7 @@ def _resumed(
     if changed:
         names = ", ".join(changed)
         raise FolderError(f"{names}, or an actor that it uses, has changed {since}", anew)
-    runner = Runner(plans, chosen, folder, progress)
-    runner.restore(entries)
-    return runner
+    return plans, chosen
 
 
 def _from_here(path: str, cwd: str) -> str:

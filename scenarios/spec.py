@@ -12,6 +12,7 @@ from transports.faults.clock_drift import ClockDrift
 from transports.faults.clock_skew import ClockSkew
 from transports.faults.clock_step import ClockStep
 from transports.faults.close_after import CloseAfter
+from transports.faults.commit_schedule import CommitSchedule
 from transports.faults.corrupt import Corrupt
 from transports.faults.crash import Crash
 from transports.faults.delay import Delay
@@ -275,6 +276,7 @@ FAULTS: dict[str, type[Fault]] = {
     "clock_drift": ClockDrift,
     "schedule": Schedule,
     "timer_schedule": TimerSchedule,
+    "commit_schedule": CommitSchedule,
     "reset": Reset,
     "half_close": HalfClose,
     "black_hole": BlackHole,
@@ -285,11 +287,14 @@ FAULTS: dict[str, type[Fault]] = {
     "truncate": Truncate,
 }
 
-# What can be done to actors in processes of their own: to messages, by signals, at commits.
+# What can be done to actors in processes of their own; between them there are no connections.
 SEPARATE_FAULTS: tuple[type[Fault], ...] = (
     Crash,
     DiskFull,
     FailedWrite,
+    ClockSkew,
+    ClockStep,
+    ClockDrift,
     Drop,
     Delay,
     Duplicate,

@@ -231,8 +231,9 @@ _BREAKS: dict[str, Callable[[Stream], Table]] = {
         "size": "uniform(1B, 64B)",
         "pause": f"uniform(0s, {_text(_rate(stream, 0.01, 1))})",
     },
-    # All bytes: on a wire without a checksum a single bit makes another message of one, and no
-    # actor can tell.
-    "corrupt": lambda stream: {"share": 1.0, "every": 1 + int(stream.random() * 3)},
+    "corrupt": lambda stream: {
+        "share": _rate(stream, 0.0001, 1),
+        "every": 1 + int(stream.random() * 3),
+    },
     "truncate": lambda stream: {"chunk": 1 + int(stream.random() * 30)},
 }

@@ -9,8 +9,10 @@ import contextlib
 import io
 import os
 import platform
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from array import array
@@ -455,17 +457,23 @@ def log_file(path: str | None) -> Iterator[BinaryIO | None]:
         raise
 
 
-def begin_worker() -> None:
-    """Prepare a worker process: Ctrl-C is its parent's to handle, and it dies with its parent."""
+def begin_worker(folder: str) -> None:
+    """Prepare a worker process: Ctrl-C is its parent's to handle, and it dies with its parent.
+
+    Its temporary files go into `folder`, which whoever of the two lives longer removes.
+    """
     import multiprocessing  # noqa: PLC0415  10 ms that a run in one process saves
     from multiprocessing.connection import wait  # noqa: PLC0415  likewise
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # with which its parent ends it
+    tempfile.tempdir = folder
     parent = multiprocessing.parent_process()
     if parent is not None:
 
         def follow() -> None:
             wait([parent.sentinel])
+            shutil.rmtree(folder, ignore_errors=True)
             os._exit(1)
 
         threading.Thread(target=follow, daemon=True, name="follow parent").start()

@@ -63,6 +63,18 @@ RULES: list[tuple[Rule, dict[str, str], dict[str, str]]] = [
         {"logs/write.py": "class Writer: ...\n", "pullcord.py": "from logs.write import Writer\n"},
     ),
     (
+        tidy.dead_definitions,
+        {
+            "logs/a.py": "from other.app import App\nclass A(App):\n    def go(self): ...\n",
+            "scenarios/b.py": "from logs.a import A\nA()\n",
+        },
+        {
+            "logs/a.py": "from textual.app import App\nclass A(App[int]):\n    def go(self): ...\n",
+            "logs/c.py": "import pytest\nclass C(pytest.Item):\n    def run(self): ...\n",
+            "scenarios/b.py": "from logs.a import A\nfrom logs.c import C\nA(C)\n",
+        },
+    ),
+    (
         tidy.unused_files,
         {"logs/read.py": "from logs.record import x\n", "logs/record.py": ""},
         {

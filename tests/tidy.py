@@ -24,6 +24,9 @@ FILE_LIMIT_LINES = 500
 # "About five" lines: shorter says nothing, longer isn't read.
 LAYOUT_LINES = range(3, 10)
 
+# Packages that call the methods of classes which derive from theirs.
+FRAMEWORKS = frozenset(("pytest", "textual"))
+
 SKIPPED_FOLDERS = frozenset(("results", "__pycache__", "dist", "node_modules"))
 TEXT_SUFFIXES = frozenset((".py", ".toml", ".md", ".js", ".j2", ".css", ".txt", ".json"))
 
@@ -163,24 +166,36 @@ def references(path: str, node: ast.AST) -> Counter[str]:
     return found
 
 
+def frameworks_users(module: ast.Module) -> Iterator[str]:
+    """The classes of a module that derive from a framework's, which calls their methods."""
+    imported = {
+        alias.asname or alias.name: node.module or ""
+        for node in module.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in module.body:
+        if isinstance(node, ast.ClassDef):
+            roots = [re.split(r"[.\[]", ast.unparse(base))[0] for base in node.bases]
+            homes = {imported.get(root, root).split(".")[0] for root in roots}
+            if not FRAMEWORKS.isdisjoint(homes):
+                yield node.name
+
+
 def users_methods(modules: dict[str, str]) -> set[tuple[str, str]]:
     """(class, method) for the public methods of what the facade hands to users, and of its bases.
 
     A class that derives from one of a framework's (`pytest.Item`) is the framework's user: its
     methods count too.
     """
+    wanted = [*references("pullcord.py", parse(modules.get("pullcord.py", "")))]
+    wanted += [name for source in modules.values() for name in frameworks_users(parse(source))]
     classes = {
         node.name: node
         for source in modules.values()
         for node in parse(source).body
         if isinstance(node, ast.ClassDef)
     }
-    wanted = [*references("pullcord.py", parse(modules.get("pullcord.py", "")))]
-    wanted += [
-        name
-        for name, node in classes.items()
-        if any(ast.unparse(base).startswith("pytest.") for base in node.bases)
-    ]
     methods: set[tuple[str, str]] = set()
     seen: set[str] = set()
     while wanted:

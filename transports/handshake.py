@@ -1,10 +1,11 @@
 """The greeting of a connection: who is there, and does it speak our protocol.
 
 The dialling side says `Hello`; the accepting side answers `Welcome` or `Refusal`, and closes after
-a refusal. Each is one frame with a msgpack map, small, and due within `handshake_s`. The protocol
-number is read before the rest, so that a version that changes the rest is still refused with a
-sentence that both sides can log. The token is compared in constant time, is in no log, and is
-forgotten after the greeting; on a network that isn't trusted TLS keeps it secret on the way.
+a refusal. Each is a msgpack map, small, and due within `handshake_s`: a length and the map, as in
+every protocol, and in this one a checksum behind them. The protocol number is read before the rest
+and before the checksum, so that a version that changes those is still refused with a sentence that
+both sides can log. The token is compared in constant time, is in no log, and is forgotten after the
+greeting; on a network that isn't trusted TLS keeps it secret on the way.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from transports.connection import (
     close_now,
     what_broke,
 )
-from transports.frames import READ_BYTES, FrameBuffer, pack
+from transports.frames import READ_BYTES, FrameBuffer, pack_greeting
 from transports.wire import Address
 
-PROTOCOL = 1  # grows when an old peer could not take part any more
+PROTOCOL = 2  # grows when an old peer could not take part any more
 HELLO_LIMIT_BYTES = 1 << 13  # what a stranger may make us hold: the longest legal hello fits
 REASON_LIMIT_CHARS = 500
 
@@ -210,24 +211,38 @@ def _connection(
 
 async def _send(stream: ByteStream, message: msgspec.Struct) -> None:
     try:
-        await stream.send(pack(_ENCODER.encode(message)))
+        await stream.send(pack_greeting(_ENCODER.encode(message)))
     except LOST as error:
         raise BrokenLinkError(what_broke(error)) from error
 
 
 async def _receive(stream: ByteStream, buffer: FrameBuffer) -> bytes:
-    """Return the next frame; RefusedError if its length is over the limit."""
-    while True:
-        try:
-            frame = buffer.take()
-        except FrameError as error:
-            raise RefusedError(str(error)) from error
-        if frame is not None:
-            return frame
-        try:
-            buffer.feed(await stream.receive(READ_BYTES))
-        except LOST as error:
-            raise BrokenLinkError(what_broke(error)) from error
+    """Return the greeting's content; RefusedError if it is too long or its checksum is wrong.
+
+    One of another protocol, and what is no greeting, are for the caller to refuse, unchecked.
+    """
+    try:
+        while (content := buffer.take_greeting()) is None:
+            await _read(stream, buffer)
+        while _is_ours(content) and not buffer.take_check(content):
+            await _read(stream, buffer)
+    except FrameError as error:
+        raise RefusedError(str(error)) from error
+    return content
+
+
+async def _read(stream: ByteStream, buffer: FrameBuffer) -> None:
+    try:
+        buffer.feed(await stream.receive(READ_BYTES))
+    except LOST as error:
+        raise BrokenLinkError(what_broke(error)) from error
+
+
+def _is_ours(content: bytes) -> bool:
+    try:
+        return _VERSION.decode(content).protocol == PROTOCOL
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return False
 
 
 async def _refuse(stream: ByteStream, reason: str) -> None:

@@ -35,7 +35,7 @@ from transports.faults.byte_fault import (
     through,
 )
 from transports.faults.fault import World
-from transports.frames import FrameBuffer, pack
+from transports.frames import FrameBuffer, pack, pack_greeting
 from transports.handshake import PROTOCOL, Hello, Welcome
 from transports.memory import Carrier
 from transports.wire import WireCodec
@@ -176,8 +176,8 @@ class Line:
         hello = Hello(name=self._client, boot="0" * 16, token="0" * 64)
         welcome = Welcome(protocol=PROTOCOL, name=self._server, boot="0" * 16)
         self._greeting = (
-            (self._ways[UP], pack(msgspec.msgpack.encode(hello))),
-            (self._ways[DOWN], pack(msgspec.msgpack.encode(welcome))),
+            (self._ways[UP], pack_greeting(msgspec.msgpack.encode(hello))),
+            (self._ways[DOWN], pack_greeting(msgspec.msgpack.encode(welcome))),
         )
         self.reset()
 

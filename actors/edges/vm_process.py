@@ -102,7 +102,7 @@ class Worker:
         self.input = self.process.stdin.fileno()
         self.output = self.process.stdout.fileno()
         # A child that is stopped must not stop its host.
-
+        os.set_blocking(self.input, False)
         os.set_blocking(self.output, False)
         self.owner = os.getpid()
         try:
@@ -126,7 +126,7 @@ class Worker:
                 self.send(pack((words + text).encode()), end_s)
                 return self.receive_frame(limits.output_bytes + CHUNK_BYTES, end_s)
             except TimeoutError:
-                pass
+                self.ended("another script in the same process ran over its time")
                 seconds = limits.wall_us / 1e6
                 raise VmLimitError(
                     "wall", f"the script did not come back within {seconds:g} s and was killed"

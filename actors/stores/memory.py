@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -211,6 +211,11 @@ class MemoryStore:
         self._clears: list[Callable[[], None]] = []  # what empties each, without a frame: 1 %
         self._scanned: list[MemoryTable] = []
         self._restored: dict[str, dict[Key, msgspec.Struct]] = {}  # of tables not opened yet
+
+    @property
+    def tables(self) -> Mapping[str, MemoryTable]:
+        """The tables that were opened, by name."""
+        return self._tables
 
     def table(self, spec: TableSpec[Row]) -> MemoryTable:
         """Return the table, made empty if it is new."""

@@ -15,6 +15,7 @@
 # a tunnel on a network that isn't trusted.
 use strict;
 use warnings;
+use Compress::Zlib ();    # for crc32
 use Encode ();
 use IO::Select;
 use IO::Socket::INET;
@@ -35,8 +36,9 @@ my $retry_first_s = setting('PULLCORD_RETRY_S', 0.5);
 my $runs_left = setting('PULLCORD_RUNS', 0) || -1;
 
 use constant {
-    PROTOCOL    => 1,
+    PROTOCOL    => 2,
     FRAME_LIMIT => 1 << 20,
+    HELLO_LIMIT => 1 << 13,
     DEPTH_LIMIT => 64,
     HEARTBEAT_S => 10,    # send something at least this often
     SILENCE_S   => 35,    # hear something at least this often
@@ -134,10 +136,8 @@ sub decode {
 
 # Frames
 
-sub send_frame {
-    my ($content) = @_;
-    die "frame over the limit\n" if length $content > FRAME_LIMIT;
-    my $bytes = pack('N', length $content) . $content;
+sub send_bytes {
+    my ($bytes) = @_;
     while (length $bytes) {
         my $written = syswrite $socket, $bytes;
         die "cannot write: $!\n" unless defined $written;
@@ -146,21 +146,58 @@ sub send_frame {
     $sent_s = time;
 }
 
-# The next frame's content, undef once it is `until_s`. Keeps the link alive while it waits.
+sub crc { return pack 'N', Compress::Zlib::crc32($_[0]) }
+
+sub send_frame {
+    my ($content) = @_;
+    die "frame over the limit\n" if length $content > FRAME_LIMIT;
+    my $checked = pack('N', length $content) . crc($content);
+    send_bytes($checked . crc($checked) . $content);
+}
+
+sub send_greeting {
+    my $checked = pack('N', length $_[0]) . $_[0];
+    send_bytes($checked . crc($checked));
+}
+
+# Takes the next frame from the buffer and returns its content, undef if it has not all come.
+sub take_frame {
+    return undef if length $buffer < 12;
+    my ($length, $crc, $header_crc) = unpack 'N a4 a4', $buffer;
+    die "a frame's header has a wrong checksum\n" if crc(substr $buffer, 0, 8) ne $header_crc;
+    die "frame of $length bytes, over the limit\n" if $length > FRAME_LIMIT;
+    return undef if length $buffer < 12 + $length;
+    my $content = substr $buffer, 12, $length;
+    die "a frame has a wrong checksum\n" if crc($content) ne $crc;
+    substr $buffer, 0, 12 + $length, '';
+    return $content;
+}
+
+# The same for a greeting, whose checksum counts if it is one of this protocol.
+sub take_greeting {
+    return undef if length $buffer < 4;
+    my $length = unpack 'N', $buffer;
+    die "greeting of $length bytes, over the limit\n" if $length > HELLO_LIMIT;
+    return undef if length $buffer < 4 + $length;
+    my $answer = decode(substr $buffer, 4, $length);
+    if (($answer->{protocol} // 0) == PROTOCOL) {
+        return undef if length $buffer < 8 + $length;
+        die "the greeting has a wrong checksum\n"
+            if crc(substr $buffer, 0, 4 + $length) ne substr $buffer, 4 + $length, 4;
+        substr $buffer, 0, 8 + $length, '';
+    }
+    return $answer;
+}
+
+# What the next frame holds, undef once it is `until_s`. Keeps the link alive while it waits.
 sub next_frame {
-    my ($until_s) = @_;
+    my ($until_s, $take) = @_;
+    $take //= \&take_frame;
     my $ready = IO::Select->new($socket);
     while (1) {
-        if (length $buffer >= 4) {
-            my $length = unpack 'N', $buffer;
-            die "frame of $length bytes, over the limit\n" if $length > FRAME_LIMIT;
-            if (length $buffer >= 4 + $length) {
-                my $content = substr $buffer, 4, $length;
-                substr $buffer, 0, 4 + $length, '';
-                return $content if $length;
-                next;    # a heartbeat
-            }
-        }
+        my $content = $take->();
+        next if defined $content && $content eq '';    # a heartbeat
+        return $content if defined $content;
         my $now_s = time;
         return undef if $now_s >= $until_s;
         die "heard nothing for @{[SILENCE_S]} s\n" if $now_s >= $heard_s + SILENCE_S;
@@ -182,12 +219,11 @@ sub greet {
     ) or die "cannot connect: $@\n";
     binmode $socket;
     ($buffer, $sent_s, $heard_s) = ('', time, time);
-    send_frame(dict(
+    send_greeting(dict(
         type => text('hello'), protocol => number(PROTOCOL),
         name => text($name), boot => text($boot), token => text($token),
     ));
-    my $frame = next_frame(time + 10) // die "no welcome within 10 s\n";
-    my $answer = decode($frame);
+    my $answer = next_frame(time + 10, \&take_greeting) // die "no welcome within 10 s\n";
     die "refused: $answer->{reason}\n" if $answer->{type} eq 'refusal';
     die "$answer->{name} speaks protocol $answer->{protocol}, this relay @{[PROTOCOL]}\n"
         if $answer->{protocol} != PROTOCOL;

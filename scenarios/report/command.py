@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scenarios.folder import FolderError, write_whole
+from scenarios.folder import unwritable, write_whole
 from scenarios.render import Text
 from scenarios.report.bars import bar_lines
 from scenarios.report.page import render
@@ -37,8 +37,7 @@ def _write(path: Path, text: str) -> None:
     try:
         write_whole(path, text.encode())
     except OSError as error:
-        why = "it is a folder" if path.is_dir() else error.strerror or str(error)
-        raise FolderError(f"{path} can't be written: {why}", "choose another file") from None
+        raise unwritable(path, error) from None
 
 
 def show_text(target: Path, out: Text, characters: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from scenarios.folder import FORMAT, FolderError, Head, read_journal, resuming
+from scenarios.folder import FORMAT, SUMMARY, FolderError, Head, read_journal, resuming
 from scenarios.load import Plan
 from scenarios.problems import listed
 from scenarios.render import plural
@@ -19,7 +19,6 @@ from scenarios.run import load_plans
 from scenarios.runner import Options, Runner
 from scenarios.shipped import JOURNAL
 
-SUMMARY = "results.json"  # is written last, so a folder without it is of a run that was cut short
 CELLS_SHOWN = 3  # of those that lack replications
 ANEW = "run the scenario anew"
 

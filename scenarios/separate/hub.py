@@ -32,6 +32,7 @@ from scenarios.separate.report import (
     Begin,
     Delivery,
     Job,
+    Meddle,
     Told,
     pieces,
     receive_report,
@@ -69,6 +70,8 @@ class ActorProcess(Program):
         self.job = job
         self.under_way: deque[Envelope[Any]] = deque()
         self.records: dict[int, int] = {}  # what its turns are called in the log
+        self.used: tuple[int, dict[str, int]] = (0, {})  # of ids and chance, when last heard of
+        self.meddling: deque[Meddle] = deque()  # of which it has not told yet
         self.begun = False  # whether it was told to begin its boot
         self._tokens = tokens
         self._connection: Connection | None = None
@@ -105,7 +108,8 @@ class ActorProcess(Program):
 
     def reboot(self, boot: int) -> None:
         """Start it again, as a new process."""
-        self.job = msgspec.structs.replace(self.job, boot=boot)
+        ids, draws = self.used
+        self.job = msgspec.structs.replace(self.job, boot=boot, ids=ids, draws=draws)
         self.greeted = trio.Event()
         self.revive()
 
@@ -143,10 +147,15 @@ class ActorProcess(Program):
                 self._part()
             nursery.cancel_scope.cancel()
 
-    def begin(self, zero_s: float, *, look: bool = False, writable: bool = True) -> None:
-        """Let its time begin, at a time of the machine's monotonic clock."""
+    def begin(self, begin: Begin) -> None:
+        """Let its time begin."""
         self.begun = True
-        self.order(Begin(zero_s, look, writable))
+        self.order(begin)
+
+    def meddle(self, order: Meddle) -> None:
+        """Let something become of its clock; it tells of it by a `Struck`."""
+        self.meddling.append(order)
+        self.order(order)
 
     def hand(self, envelope: Envelope[Any], frame: bytes) -> bool:
         """Send it a message; False if so many wait already that there is no room."""

@@ -6,6 +6,7 @@ ways lead out of the process, all over one connection, and what it would write t
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -29,9 +30,11 @@ from scenarios.separate.report import (
     Delivery,
     Done,
     Job,
+    Meddle,
     Report,
     Said,
     Sent,
+    Struck,
     Verdict,
     Writable,
     pickled_state,
@@ -86,8 +89,9 @@ class Reporter:
     `waiting` has the reports that have not been sent yet.
     """
 
-    def __init__(self) -> None:
-        self.waiting: deque[Report] = deque()
+    def __init__(self, used: Callable[[], dict[str, Any]]) -> None:
+        self.waiting: deque[Report | Struck] = deque()
+        self._used = used  # what the actor has used of ids and chance
         self.effects: list[Said | Sent | Done] = []
         self._count = 0
         self._open: dict[str, Any] = {}
@@ -101,11 +105,13 @@ class Reporter:
     @property
     def turn(self) -> Report:
         """The present turn, as far as its input goes."""
-        return Report(**self._open)
+        return Report(**self._open, **self._used())
 
     def end_turn(self, undone: str = "") -> None:
         """Let the report of the present turn wait to be sent."""
-        self.waiting.append(Report(**self._open, effects=self.effects, undone=undone))
+        effects = self.effects
+        told = Report(**self._open, effects=effects, undone=undone, **self._used())
+        self.waiting.append(told)
         self.effects = []
 
     def start(self, t: int, actor: str, boot: int) -> int:
@@ -142,31 +148,35 @@ class Reporter:
         """Note nothing: the message itself will be in the report."""
 
     def fault(self, t: int, actor: str, fault: str, act: str) -> None:
-        """Nothing is done to actors here: they are killed and stopped from elsewhere."""
-        raise AssertionError(fault)
+        """Report that a clock was meddled with; all else is done to actors from elsewhere."""
+        self.waiting.append(Struck(t, act))
 
     def event(self, t: int, actor: str, cause: int, event: str, fields: dict[str, Any]) -> None:
-        """Note what the actor says."""
-        self.effects.append(Said(event, fields))
+        """Note what the actor says; what has no cause its clock has done."""
+        if cause:
+            self.effects.append(Said(event, fields))
+        else:
+            struck = self.waiting.pop()
+            assert isinstance(struck, Struck), "a clock jumps when it is meddled with"
+            self.waiting.append(Struck(struck.t, struck.act, int(fields["by_us"])))
 
 
 class LoneWorld(TrioWorld):
     """A `TrioWorld` of one actor, for one boot of it; `job` says which. Call `live`."""
 
     context_type = LoneContext
-    separate = True
 
     def __init__(self, job: Job, store: DurableStore) -> None:
         self.job = job
         self.store = store
-        self.reporter = Reporter()
+        self.reporter = Reporter(self._used)
         self.over = False  # whether it takes no more turns
         self.naps: list[int] = []  # microseconds that the clock has stood still, not yet heeded
         super().__init__(
             job.seed, job.cell, clock=None, speed=job.speed, mailbox_limit=WAITING_LIMIT
         )
         self._telling = trio.Lock()
-        self._verdict, self._verdicts = trio.open_memory_channel[Verdict](1)
+        self._deliver_verdict, self._verdicts = trio.open_memory_channel[Verdict](1)
         self._serving = True  # what is due may be none of this process's business
         self.on_done = lambda _name: self.reporter.effects.append(Done())
 
@@ -182,6 +192,14 @@ class LoneWorld(TrioWorld):
         super()._reset(replication, recorder)
         self.serials = count(1 + self.job.index * ACTOR_SERIALS)
         self.me.numbers = self.serials
+        self.me.ids = max(self.job.ids, self.store.ids)
+        for purpose, count_of in self.job.draws.items():
+            self.me.random(purpose)
+            self.me.streams[purpose].skip(count_of)
+
+    def _used(self) -> dict[str, Any]:
+        draws = {purpose: stream.drawn for purpose, stream in self.me.streams.items()}
+        return {"ids": self.me.ids, "draws": draws}
 
     def live(self, converse: Callable[[], Awaitable[None]]) -> None:
         """Run `converse`, which connects and calls `play`; what it raises is raised."""
@@ -206,6 +224,8 @@ class LoneWorld(TrioWorld):
         self._clock = trio.lowlevel.current_clock()
         self._zero_s = self._clock.current_time() - (time.monotonic() - begin.zero_s)
         self.me.turn_us = self.now_us
+        if begin.clock:
+            self.me.clock = pickle.loads(begin.clock)  # noqa: S301  our parent wrote it
         self.naps.clear()  # whatever there was lay before this boot
         if self.job.boot:
             self.me.boot = self.job.boot - 1
@@ -229,13 +249,24 @@ class LoneWorld(TrioWorld):
                 fits = self.me.mailbox.offer(self._wire.decode(order.frame, order.source))
                 assert fits, "no more is under way than there is room for"
             elif isinstance(order, Verdict):
-                self._verdict.send_nowait(order)
+                self._deliver_verdict.send_nowait(order)
             elif isinstance(order, Writable):
                 self.store.writable = order.writable
+            elif isinstance(order, Meddle):
+                await self._meddle_by(order)
             else:
                 self.over = True
                 await self._send_reports()
                 await self._tell_state()
+
+    async def _meddle_by(self, order: Meddle) -> None:
+        """Change a clock, and tell when that was."""
+        self._heed_naps()
+        if order.rate_ppm:
+            self.set_clock_rate(self.me.name, order.fault, order.rate_ppm)
+        else:
+            self.shift_clock(self.me.name, order.fault, order.by_us)
+        await self._send_reports()
 
     async def _look(self) -> None:
         """Tell the state as a start would find it, and leave it so."""
@@ -262,7 +293,8 @@ class LoneWorld(TrioWorld):
             try:
                 frames = list(pieces(report))
             except (TypeError, OverflowError, UnicodeEncodeError) as error:
-                said = [one.event for one in report.effects if isinstance(one, Said)]
+                effects = report.effects if isinstance(report, Report) else []
+                said = [one.event for one in effects if isinstance(one, Said)]
                 raise SimulationError(
                     f"{self.me.name} said {' and '.join(said)} with a value that can't leave its "
                     f"process: {error}"
@@ -294,7 +326,7 @@ class LoneWorld(TrioWorld):
         why = await self._why_not(turn)
         try:
             if not why:
-                self.store.commit()
+                self.store.commit_with(self.me.ids)
         except StoreFailedError as error:
             await self._fail(actor, turn, error)
             return
@@ -350,6 +382,10 @@ class LoneWorld(TrioWorld):
             for due in self.heap:
                 due[0] += slept_us
             self.me.stand_still(slept_us)
+            if self.me.clock is not None:
+                now_us = self.now_us
+                self.me.clock.stop(now_us - slept_us)
+                self.me.clock.go_on(now_us)
             self._changed.set()
 
     def _fire(self, due: Due) -> None:

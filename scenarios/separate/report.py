@@ -34,7 +34,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     Files are looked for from `folder`, and imported as in our own process, where we work in `cwd`.
     `index` is its place among the actors, so that no two make the same id, and `names` are all of
     them. `store` is the file of its durable state, `host` and `port` or else `path` is where it
-    dials. It lives in boot number `boot`. If it `asks`, faults decide about its commits.
+    dials. It lives in boot number `boot`, and `ids` and `draws` say what the boots before have used
+    of chance. If it `asks`, faults decide about its commits.
     """
 
     cast: Cast
@@ -48,6 +49,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     cell: str
     replication: int
     boot: int
+    ids: int
+    draws: dict[str, int]
     speed: float
     patience_s: float
     asks: bool
@@ -82,7 +85,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="turn"):
     `t` is when it began, in microseconds of the world. `what` is the boot of a start, the id of a
     message or a late answer, the name of a timer, the id of a question without an answer. `cause`
     is the number of the turn that set the timer or asked the question. With `undone` the turn did
-    not commit.
+    not commit. `ids` and `draws` are how many ids the actor has made so far, and how many numbers
+    it has drawn for each purpose: its next process goes on behind them.
     """
 
     number: int
@@ -92,6 +96,16 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag="turn"):
     cause: int = 0
     effects: list[Said | Sent | Done] = []
     undone: str = ""
+    ids: int = 0
+    draws: dict[str, int] = {}
+
+
+class Struck(msgspec.Struct, frozen=True, array_like=True, tag="struck"):
+    """A fault did `act` to the actor's clocks, as `Meddle` said; its wall clock has jumped."""
+
+    t: int
+    act: str
+    jumped_us: int = 0
 
 
 class Asking(msgspec.Struct, frozen=True, array_like=True, tag="asking"):
@@ -125,12 +139,21 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, tag="begin"):
     zero_s: float
     look: bool = False
     writable: bool = True
+    clock: bytes = b""  # the actor's clock, pickled, if something has meddled with it
 
 
 class Verdict(msgspec.Struct, frozen=True, array_like=True, tag="verdict"):
     """The turn that was asked for commits, unless `why` says why it doesn't."""
 
     why: str = ""
+
+
+class Meddle(msgspec.Struct, frozen=True, array_like=True, tag="meddle"):
+    """A fault shifts the wall clock, or lets the clocks go at a rate in millionths."""
+
+    fault: str
+    by_us: int = 0
+    rate_ppm: int = 0
 
 
 class Writable(msgspec.Struct, frozen=True, array_like=True, tag="writable"):
@@ -158,8 +181,8 @@ class Link(Protocol):
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=plain)
-Told = Report | Asking | State | Failed
-Order = Begin | Tell | Delivery | Verdict | Writable
+Told = Report | Struck | Asking | State | Failed
+Order = Begin | Tell | Delivery | Verdict | Writable | Meddle
 
 _reports: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
 _orders: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)

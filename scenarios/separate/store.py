@@ -15,6 +15,16 @@ from actors.stores.sqlite.rows import RowCodec, read_key
 from actors.stores.sqlite.table import SqliteTable, quoted
 
 
+class Used(msgspec.Struct, frozen=True):
+    """How many ids the actor had made by its last commit: none may be made twice."""
+
+    ids: int
+
+
+_USED = TableSpec("used by the process", Used)  # a name that no actor gives
+_KEY = "actor"
+
+
 class DurableStore(SqliteStore):
     """An SQLite store that can tell all that it holds, as the one in memory can.
 
@@ -24,6 +34,9 @@ class DurableStore(SqliteStore):
     def __init__(self, path: Path) -> None:
         super().__init__(path, synchronous=False)
         self._specs: dict[str, TableSpec[Any]] = {}
+        self._used = super().table(_USED)
+        used = self._used.get(_KEY)
+        self.ids = 0 if used is None else used.ids
 
     @property
     def wrote(self) -> bool:
@@ -34,6 +47,13 @@ class DurableStore(SqliteStore):
         """Return the table, made empty if it is new."""
         self._specs[spec.name] = spec
         return super().table(spec)
+
+    def commit_with(self, ids: int) -> None:
+        """Commit, and with it how many ids were made; StoreFailedError, and then none of it was."""
+        if ids != self.ids:
+            self._used.put(_KEY, Used(ids))
+        self.commit()
+        self.ids = ids
 
     def reset(self) -> None:
         """Keep everything: a new boot goes on with it, and each replication has its own file."""

@@ -8,7 +8,9 @@ actors in one process, and times are those at which turns were heard of.
 
 from __future__ import annotations
 
+import pickle
 import sys
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,13 +29,16 @@ from scenarios.programs import ProgramTransport, to_stderr
 from scenarios.separate.hub import ActorProcess, Hub, Sockets, zero_s
 from scenarios.separate.report import (
     Asking,
+    Begin,
     Done,
     Failed,
     Job,
+    Meddle,
     Report,
     Said,
     Sent,
     State,
+    Struck,
     Tell,
     Told,
     Verdict,
@@ -107,6 +112,8 @@ class ProcessWorld(ProgramWorld):
             cell=cell,
             replication=self.replication,
             boot=0,
+            ids=0,
+            draws={},
             speed=self._speed,
             patience_s=self.patience_s,
             asks=bool(self._hooks),
@@ -137,11 +144,13 @@ class ProcessWorld(ProgramWorld):
         if process is None:
             await super()._boot(actor)
         else:
-            process.begin(self._zero(), writable=actor.store.writable)
+            process.begin(self._beginning(actor))
 
-    def _zero(self) -> float:
-        """Return when time began, by the clock that the processes share."""
-        return zero_s() - (trio.current_time() - self._zero_s)
+    def _beginning(self, actor: HostContext, *, look: bool = False) -> Begin:
+        """Return when time began, by the clock that the processes share, and what is so now."""
+        clock = b"" if actor.clock is None else pickle.dumps(actor.clock)
+        began_s = zero_s() - (trio.current_time() - self._zero_s)
+        return Begin(began_s, look, actor.store.writable, clock)
 
     async def _live(self, actor: HostContext, boot: bool) -> None:
         """Leave the actor's life to its process; a new one is told to begin once it greets."""
@@ -149,7 +158,7 @@ class ProcessWorld(ProgramWorld):
             process = self._hub.processes[actor.name]
             with actor.scope:
                 await self._hub.greeted(actor.name)
-                process.begin(self._zero(), writable=actor.store.writable)
+                process.begin(self._beginning(actor))
 
     async def _keep_time(self) -> None:
         await super()._keep_time()
@@ -182,7 +191,7 @@ class ProcessWorld(ProgramWorld):
             process.reboot(context.boot + 1)
         context.scope.cancel()  # if it starts, it is not to begin its boot any more
         await self._hub.greeted(context.name)
-        process.begin(self._zero(), look=True)
+        process.begin(self._beginning(context, look=True))
 
     # Messages
 
@@ -236,16 +245,25 @@ class ProcessWorld(ProgramWorld):
             return  # a turn that its state does not have: it was not committed yet
         if isinstance(told, Asking):
             self._decide(context, process, told)
-            return
-        if isinstance(told, State):
-            tables, timers = state_of(told)
-            context.store.restore(tables)
-            due: dict[str, Due] = {
-                timer: [due_us, 0, None, None, 0, None] for timer, due_us in timers.items()
-            }
-            context.timers.update(due)
-            self._asked[name].set()
-            return
+        elif isinstance(told, Struck):
+            self._struck(context, process, told)
+        elif isinstance(told, State):
+            self._keep_state(context, told)
+        else:
+            self._release(context, process, told)
+
+    def _keep_state(self, context: HostContext, told: State) -> None:
+        """Hold what the actor held in the end."""
+        tables, timers = state_of(told)
+        context.store.restore(tables)
+        due: dict[str, Due] = {
+            timer: [due_us, 0, None, None, 0, None] for timer, due_us in timers.items()
+        }
+        context.timers.update(due)
+        self._asked[context.name].set()
+
+    def _release(self, context: HostContext, process: ActorProcess, told: Report) -> None:
+        """Let out what a turn came to."""
         if not self._record(context, process, told):
             return
         process.records[told.number] = context.record
@@ -255,12 +273,13 @@ class ProcessWorld(ProgramWorld):
             elif isinstance(effect, Sent):
                 self._post_on(context, told.t, effect)
             elif isinstance(effect, Done):
-                self.on_done(name)
+                self.on_done(context.name)
         self._last_us = self.now_us
 
     def _record(self, context: HostContext, process: ActorProcess, told: Report) -> bool:
         """Make the turn's record; return whether there was a turn that committed."""
         recorder, name, now_us = self.recorder, context.name, told.t
+        process.used = told.ids, told.draws
         if told.input in ("message", "late"):
             envelope = process.under_way.popleft()
             assert envelope.id == told.what, "mail is taken in the order in which it came"
@@ -312,9 +331,7 @@ class ProcessWorld(ProgramWorld):
 
     def _decide(self, context: HostContext, process: ActorProcess, asking: Asking) -> None:
         """Let a turn commit, or have its process killed before or after it does."""
-        verdicts = (hook(context.name, asking.wrote) for hook in self._hooks)
-        verdict = next((one for one in verdicts if one not in (None, Commit.DONE)), Commit.DONE)
-        assert verdict is not None, "it was left out"
+        verdict = self._ask_hooks(context.name, asking.wrote)
         if verdict in (Commit.DONE, Commit.FAILED):
             process.order(Verdict("" if verdict is Commit.DONE else verdict.value))
             return
@@ -339,6 +356,34 @@ class ProcessWorld(ProgramWorld):
             if process.begun:
                 process.order(Writable(writable))
 
+    def shift_clock(self, name: str, fault: str, by_us: int) -> bool:
+        """Let an actor's wall clock jump. False for a program, whose clock is the machine's."""
+        process = self._hub.processes.get(name)
+        if process is None or not process.begun:  # a new process will have it from its start
+            return super().shift_clock(name, fault, by_us)
+        process.meddle(Meddle(fault, by_us=by_us))
+        return True
+
+    def set_clock_rate(self, name: str, fault: str, rate_ppm: int) -> bool:
+        """Let an actor's clocks go at a rate in millionths. False for a program, likewise."""
+        process = self._hub.processes.get(name)
+        if process is None or not process.begun:
+            return super().set_clock_rate(name, fault, rate_ppm)
+        process.meddle(Meddle(fault, rate_ppm=rate_ppm))
+        return True
+
+    def _struck(self, context: HostContext, process: ActorProcess, told: Struck) -> None:
+        """Do to the clock that we keep for the next process what was done in this one."""
+        order, name = process.meddling.popleft(), context.name
+        clock = self._meddle(name, told.t)
+        if order.rate_ppm:
+            clock.set_rate(told.t, order.fault, order.rate_ppm)
+        else:
+            clock.shift(order.by_us)
+        self.tell(name, order.fault, told.act, told.t)
+        if told.jumped_us and self.recorder is not None:
+            self.recorder.event(told.t, name, 0, "clock.jumped", {"by_us": told.jumped_us})
+
     def _end(self, context: HostContext) -> None:
         process = self._hub.processes.get(context.name)
         if process is None:
@@ -347,6 +392,12 @@ class ProcessWorld(ProgramWorld):
         if context.name != self._committing:
             process.kill()  # by SIGKILL
         context.scope.cancel()
+        meddling, process.meddling = process.meddling, deque()
+        for order in meddling:  # it was killed before it could
+            if order.rate_ppm:
+                super().set_clock_rate(context.name, order.fault, order.rate_ppm)
+            else:
+                super().shift_clock(context.name, order.fault, order.by_us)
         left = list(process.under_way)
         process.under_way.clear()
         for envelope in left:

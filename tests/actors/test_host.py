@@ -11,7 +11,7 @@ import trio
 from actors.errors import WouldSleepForeverError
 from actors.world import TrioWorld
 from tests.actors.harness import S, Trace
-from tests.actors.hosts import Hosted, MakeHost, by_actor
+from tests.actors.hosts import COMMITTING_HOST, Hosted, MakeHost, by_actor
 from tests.actors.puppets import NOTES, Note, Puppet, Say, asks, say
 from transports.clock import EPOCH_US
 from transports.envelope import Envelope
@@ -168,6 +168,40 @@ def test_a_repeated_question_goes_on_where_it_stood() -> None:
     world.at(101, world.sim.resume, "a", "it")
     asked = by_actor(world.run(recorder=trace), "b")
     assert asked == [(10, "again"), (106, "again"), (116, "again")]
+
+
+@COMMITTING_HOST
+@pytest.mark.parametrize(("clock_stops", "beats"), [(True, [10, 60, 70]), (False, [10, 55, 65])])
+def test_beats_in_a_sleep_are_not_made_up_for(
+    host: MakeHost, clock_stops: bool, beats: list[int]
+) -> None:
+    def start(context: Any) -> None:
+        context.request_every("t", 10, "b", Say("beat"), 100)
+
+    world = Hosted(host, a={"start": start}, b={}, until_us=72)
+    world.at(15, world.sim.suspend, "a", "it", clock_stops)
+    world.at(55, world.sim.resume, "a", "it")
+    assert [at for at, *_ in by_actor(world.run(), "b")] == beats
+
+
+@COMMITTING_HOST
+@pytest.mark.parametrize("clock_stops", [True, False])
+def test_after_a_sleep_timers_come_in_the_order_in_which_they_were_due(
+    host: MakeHost, clock_stops: bool
+) -> None:
+    def start(context: Any) -> None:
+        context.set_timer("now", 55)
+        context.request("b", Say("x"), 35)
+        for timer, delay_us in (("late", 30), ("later", 40), ("early", 20)):
+            context.set_timer(timer, delay_us)
+
+    world = Hosted(
+        host, a={"start": start}, b={"say": lambda _context, _envelope: None}, until_us=110
+    )
+    world.at(15, world.sim.suspend, "a", "it", clock_stops)
+    world.at(55, world.sim.resume, "a", "it")
+    came = [what[-1] for what in by_actor(world.run(), "a")]
+    assert came == ["early", "late", "x", "later", "now"]
 
 
 def test_a_full_mailbox_of_a_suspended_actor_stops_reading_and_loses_nothing_at_first() -> None:

@@ -191,6 +191,15 @@ def test_bodies_may_be_as_json_has_them() -> None:
     assert differences(read) == []
 
 
+def test_what_an_edge_does_is_an_input_of_others_and_no_turn() -> None:
+    records = recorded(TrioWorld)
+    replayer = whole_cell(Replayer, 1)
+    lame = [one for one in records if not (isinstance(one, TimerRecord) and one.actor == "relay")]
+    assert told(replayer, lame)[0].record.actor == "relay"
+    replayer.edges = frozenset({"relay"})
+    assert told(replayer, lame) == []
+
+
 def test_records_of_strangers_count_as_nothing() -> None:
     assert differences([TimerRecord(1, 0, "nobody", 0, "t")]) == []
 

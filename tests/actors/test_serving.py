@@ -164,7 +164,8 @@ def test_however_it_ends_no_socket_and_no_task_is_left(act: Any, error: Any) -> 
     else:
         with pytest.raises(error):
             world.run()
-    assert (sockets(), threading.active_count()) == before
+    assert sockets() == before[0]
+    assert threading.active_count() <= before[1], "one that was idle before may have ended since"
     assert no_task_runs()
 
 

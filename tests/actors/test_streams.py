@@ -93,3 +93,26 @@ def test_a_stream_depends_on_key_and_purpose_alone(purpose: str, key: bytes, cou
         other.random()
         assert first.random() == second.random()
     assert list(islice(iter(first.random, None), 3)) != list(islice(iter(other.random, None), 3))
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_what_is_skipped_is_drawn_by_nobody(first: int, second: int) -> None:
+    one, other = HashedStream(b"key", "purpose"), HashedStream(b"key", "purpose")
+    drawn = [one.random() for _ in range(first + second)]
+    other.skip(first)
+    assert other.drawn == first
+    assert [other.random() for _ in range(second)] == drawn[first:]
+    assert other.drawn == one.drawn == first + second
+    other.restart(b"key")
+    assert other.drawn == 0
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 20))
+def test_a_stream_goes_to_where_it_was(first: int, other: int, more: int) -> None:
+    drawn = numbers("x", 64)
+    stream = HashedStream(KEY, "x")
+    for where in (first, other):
+        stream.go_to(where)
+        assert stream.drawn == where
+    assert [stream.random() for _ in range(more)] == drawn[other : other + more]
+    assert stream.drawn == other + more

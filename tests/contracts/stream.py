@@ -21,14 +21,14 @@ from anyio.abc import ByteStream
 
 from transports.codec import FRAME_LIMIT_BYTES, FrameError
 from transports.connection import BrokenLinkError, Connection, Peer, Timings
-from transports.frames import pack
-from transports.handshake import Hello, answer, greet
+from transports.frames import pack, pack_greeting
+from transports.handshake import PROTOCOL, Hello, answer, greet
 
 Ends = tuple[ByteStream, ByteStream]
 
 WORD = "open sesame"
 ME = Hello(name="relay", boot="r1", token=WORD)
-SERVER = Peer(protocol=1, name="server", boot="s1")
+SERVER = Peer(protocol=PROTOCOL, name="server", boot="s1")
 PATIENT = Timings()
 
 
@@ -85,7 +85,7 @@ class StreamContract:
 
     async def test_the_greeting_tells_each_side_who_is_there(self) -> None:
         async with self.links() as (dialler, acceptor):
-            assert acceptor.peer == Peer(protocol=1, name="relay", boot="r1")
+            assert acceptor.peer == Peer(protocol=PROTOCOL, name="relay", boot="r1")
             assert dialler.peer == SERVER
 
     async def test_frames_arrive_in_order_and_once_both_ways_at_once(self) -> None:
@@ -239,7 +239,12 @@ class StreamContract:
 
     async def test_what_comes_with_the_greeting_is_kept(self) -> None:
         async with self.open() as (there, here), trio.open_nursery() as nursery:
-            hello = pack(msgspec.msgpack.encode(ME)) + pack(b"first") + pack(b"") + pack(b"second")
+            hello = (
+                pack_greeting(msgspec.msgpack.encode(ME))
+                + pack(b"first")
+                + pack(b"")
+                + pack(b"second")
+            )
             nursery.start_soon(there.send, hello)
             connection = await answer(here, SERVER, lambda _hello: None, PATIENT)
             assert await connection.receive() == b"first"

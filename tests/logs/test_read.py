@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from logs.read import LogError, Section, log_files, read_sections, sections_of
+from logs.read import LogError, Section, log_files, read_sections, record_of, sections_of
 from logs.record import EndRecord, EventRecord, HeaderRecord, Record, StartRecord
 from logs.write import SectionWriter
 from tests.logs.test_keep import ENVELOPE, tell
@@ -84,6 +87,14 @@ def test_what_a_later_version_writes_besides_is_left_out() -> None:
             written().replace(b'"n":3', b'"n":"x"'),
             "a.jsonl, line 4: this timer record can't be read: Expected `int`, got `str`",
         ),
+        (
+            written().replace(b'"t":', b'"t":99999999999999999999'),
+            "a.jsonl, line 2: this start record can't be read: Expected `int` <= 46116860",
+        ),
+        (
+            written() + written().split(b"\n", 1)[1],
+            "a.jsonl, line 13: records come behind this closing record",
+        ),
         (written().splitlines()[0], "line 1: its header was cut"),
         (
             written().replace(b'"format":1', b'"format":2'),
@@ -97,10 +108,43 @@ def test_what_is_no_log_is_told_with_its_place(data: bytes, told: str) -> None:
     assert told in str(raised.value)
 
 
+def test_lines_are_decoded_one_by_one() -> None:
+    lines = written().splitlines()
+    assert record_of(lines[1], "a").n == 1
+    assert record_of(b'{"kind":"later","n":1}', "a") is None
+    with pytest.raises(LogError, match="a: this line is no record"):
+        record_of(b"[1]", "a")
+    with pytest.raises(LogError, match="a: this timer record can't be read"):
+        record_of(b'{"kind":"timer","n":"x"}', "a")
+
+
 def test_an_empty_file_has_no_section(tmp_path: Path) -> None:
     path = tmp_path / "empty.jsonl"
     path.touch()
     assert list(read_sections(path)) == []
+
+
+def test_a_compressed_file_is_told_how_to_be_given() -> None:
+    for packed, program in (
+        (gzip.compress(b"x"), "zcat"),
+        (lzma.compress(b"x"), "xzcat"),
+        (bz2.compress(b"x"), "bzcat"),
+    ):
+        with pytest.raises(LogError, match="it is compressed") as raised:
+            list(sections_of(io.BytesIO(packed), "a b.gz"))
+        assert raised.value.cure == f"give it as a pipe: <({program} 'a b.gz')"
+
+
+def test_a_journal_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").touch()
+    with pytest.raises(LogError, match="this folder has no logs"):
+        log_files(tmp_path)
+    (tmp_path / "parts").mkdir()
+    with pytest.raises(LogError, match="its run was interrupted") as raised:
+        log_files(tmp_path)
+    assert raised.value.cure == f"go on with it: pullcord run --resume {tmp_path}"
+    (tmp_path / "a.jsonl").touch()
+    assert log_files(tmp_path) == [tmp_path / "a.jsonl"]
 
 
 def test_a_results_folder_means_its_logs(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ def test_a_kind_is_named_first_and_fields_keep_their_order(tag: str) -> None:
         "str": "x",
         "int": 1,
         "float": 1.5,
-        "int | None": None,
+        "Time": 1,
+        "Time | None": None,
         "dict[str, Any]": {"a": 1},
         "Envelope[Any]": envelope,
     }

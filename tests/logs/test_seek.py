@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logs.read import LogError, raw_sections
-from logs.seek import decoded, entries_of, follow, raw_section
+from logs.seek import entries_of, follow, raw_section
 from tests.logs.samples import Made, log_of
 
 
@@ -54,16 +54,6 @@ def test_a_header_that_was_cut_is_found_and_its_section_is_told(tmp_path: Path) 
     assert len(entries) == 2
     with pytest.raises(LogError, match="line 3: its header was cut"):
         raw_section(entries[1]).section()
-
-
-def test_lines_are_decoded_one_by_one() -> None:
-    lines = log_of("published/outbox").splitlines()
-    assert decoded(lines[1], "a").n == 1
-    assert decoded(b'{"kind":"later","n":1}', "a") is None
-    with pytest.raises(LogError, match="a: this line is no record"):
-        decoded(b"[1]", "a")
-    with pytest.raises(LogError, match="a: this timer record can't be read"):
-        decoded(b'{"kind":"timer","n":"x"}', "a")
 
 
 def test_a_file_that_grows_is_followed_and_a_line_is_given_only_when_it_is_whole(

@@ -10,17 +10,23 @@ from pathlib import Path
 RELAY = Path(__file__).resolve().parents[2] / "scenarios" / "foreign" / "relay.pl"
 
 _GREETING = """
-import os, socket, struct, sys, time
+import os, socket, struct, sys, time, zlib
 import msgspec
 def dial(token=os.environ["PULLCORD_TOKEN"]):
     address = os.environ["PULLCORD_HOST"], int(os.environ["PULLCORD_PORT"])
     link = socket.create_connection(address)
-    say(link, {"type": "hello", "protocol": 1, "name": os.environ["PULLCORD_NAME"],
-               "boot": "b", "token": token})
+    greet(link, {"type": "hello", "protocol": 2, "name": os.environ["PULLCORD_NAME"],
+                 "boot": "b", "token": token})
     return link
-def say(link, what):
+def greet(link, what):
     content = msgspec.msgpack.encode(what)
-    link.sendall(struct.pack(">I", len(content)) + content)
+    checked = struct.pack(">I", len(content)) + content
+    link.sendall(checked + struct.pack(">I", zlib.crc32(checked)))
+def say(link, what):
+    send(link, msgspec.msgpack.encode(what))
+def send(link, content):
+    checked = struct.pack(">II", len(content), zlib.crc32(content))
+    link.sendall(checked + struct.pack(">I", zlib.crc32(checked)) + content)
 def hear(link):
     "Read until the other side closes."
     while link.recv(65536):
@@ -29,7 +35,7 @@ def hear(link):
 
 
 def greeter(then: str) -> tuple[str, ...]:
-    """Return the command of a program that has `dial`, `say` and `hear`, and does `then`."""
+    """Return the command of a program with `dial`, `say`, `send` and `hear` that does `then`."""
     return (sys.executable, "-c", _GREETING + then)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from logs.read import LogError
 from scenarios import cli
 from scenarios.cli import COMMANDS
 from scenarios.folder import FolderError
@@ -72,9 +73,14 @@ def test_help_is_quick_and_imports_nothing_heavy(words: list[str]) -> None:
          "a.toml: wrong\nhelp: mend it\n"),
         (FolderError("out is in use", "wait"), 2, "pullcord: out is in use\nhelp: wait\n"),
         (OSError(28, "No space left on device", "x.jsonl"), 2,
-         "pullcord: x.jsonl: No space left on device\n"),
-        (OSError(28, "No space left on device"), 2, "pullcord: No space left on device\n"),
-        (PermissionError(13, "Permission denied", "x"), 2, "pullcord: x: Permission denied\n"),
+         "pullcord: x.jsonl: No space left on device\nhelp: free some space, then run it again\n"),
+        (OSError(28, "No space left on device"), 2,
+         "pullcord: No space left on device\nhelp: free some space, then run it again\n"),
+        (PermissionError(13, "Permission denied", "x"), 2,
+         f"pullcord: x: Permission denied\nhelp: {cli._PLACE}\n"),
+        (IsADirectoryError(21, "Is a directory", "x"), 2, "pullcord: x: Is a directory\n"),
+        (LogError("a.jsonl", "no", "word " * 20), 2,
+         f"pullcord: a.jsonl: no\nhelp:{' word' * 15}\n     {' word' * 5}\n"),
     ],
 )  # fmt: skip
 def test_errors_are_told_in_a_line(
@@ -133,3 +139,30 @@ def test_a_wrong_flag_is_told_in_a_line(call: Call) -> None:
         "",
         "pullcord: Unknown option: --nonsense. Did you mean --seed?\nhelp: pullcord run --help\n",
     )
+
+
+def test_an_argument_too_many_is_named_as_it_was_written(call: Call) -> None:
+    done = call("report", "out", "extra", "b c")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "pullcord: too many arguments: extra 'b c'\nhelp: pullcord report --help\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "code"),
+    [
+        ("--help", ">&-", 0),
+        ("check small.toml", ">&-", 0),
+        ("names", ">&-", 0),
+        ("check nothing.toml", "2>&-", 2),
+        ("check nothing.toml", ">&- 2>&-", 2),
+    ],
+)
+def test_streams_that_were_closed_before_we_began(
+    tmp_path: Path, words: str, closed: str, code: int
+) -> None:
+    write(tmp_path)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -c "$1" {words} {closed}', sys.executable, MAIN],
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (code, "")

@@ -9,6 +9,7 @@ from actors.chance import Counts, Durations, Numbers
 from actors.polls import PollPlan, parse_polls
 from scenarios.fields import fault_kind, keys_of, toml_value, type_words, workload_keys
 from scenarios.spec import FAULTS, WorkloadTable
+from transports.faults.fault import Ordinal
 from transports.units import Duration, Offset, Size
 
 
@@ -51,6 +52,11 @@ def test_a_key_has_name_default_limits_and_meaning() -> None:
         (PollPlan, "poll plan"),
         (Literal["a", "b", "c"], '"a", "b" or "c"'),
         (tuple[str, ...], "list of texts"),
+        (tuple[tuple[Ordinal, ...], ...], "list of lists of whole numbers, 1 or more"),
+        (
+            tuple[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], ...],
+            "list of lists of whole numbers, 0 or more",
+        ),
         (str | tuple[str, ...], "text or list of texts"),
         (Annotated[int, msgspec.Meta(ge=1, le=5)], "whole number, 1 to 5"),
         (Annotated[int, msgspec.Meta(ge=1)] | None, "whole number, 1 or more"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.folder import Entry, Folder, FolderError, Head, resuming, write_whole
+from scenarios.folder import Entry, Folder, FolderError, Head, resuming, unwritable, write_whole
 from scenarios.work import Rows
 
 HEAD = Head(code="c", cwd="/", paths=("a.toml",), digests=("d",), options={})
@@ -161,3 +161,19 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         write_whole(path, "text")  # type: ignore[arg-type]  # fails while writing
     assert path.read_bytes() == b"new"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_cannot_be_written_says_why_and_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for path, error, told in (
+        (tmp_path, IsADirectoryError(21, "Is a directory"), "it is a folder"),
+        (tmp_path, PermissionError(13, "Permission denied"), "Permission denied"),
+        (file, FileExistsError(17, "File exists"), "a file is in its way"),
+        (file / "a", NotADirectoryError(20, "Not a directory"), "a file is in its way"),
+        (file, OSError(5, "Input/output error"), "Input/output error"),
+    ):
+        found = unwritable(path, error)
+        assert str(found) == f"{path} can't be written: {told}"
+        assert found.cure == "choose another place"
+    assert unwritable(file, OSError(28, "No space left on device")).cure == "free some space"

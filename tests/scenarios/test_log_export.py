@@ -14,6 +14,7 @@ from perfetto.protos.perfetto.trace import (  # type: ignore[import-untyped]  # 
 
 from logs.read import LogError
 from logs.seek import Entry, entries_of
+from scenarios.folder import FolderError
 from scenarios.log_export import Target, export
 from scenarios.problems import ScenarioError
 from tests.logs.samples import log_of
@@ -60,10 +61,15 @@ def test_a_file_that_can_not_be_completed_is_none(tmp_path: Path) -> None:
         export(entries_of(log), "csv", out)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "out"]
     assert out.read_bytes() == b"before"
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(FolderError, match="it is a folder"):
         export([], "csv", tmp_path)
-    with pytest.raises(FileNotFoundError):
-        export([], "csv", tmp_path / "no" / "out")
+    with pytest.raises(FolderError, match="a file is in its way"):
+        export([], "csv", log / "out")
+
+
+def test_a_folder_is_made_for_the_file(tmp_path: Path) -> None:
+    export([], "csv", tmp_path / "new" / "out")
+    assert (tmp_path / "new" / "out").read_text().startswith("scenario,")
 
 
 def test_a_device_is_written_to_as_it_is() -> None:

@@ -222,7 +222,7 @@ kind = "dropp"
 [[fault]]
 probability = 0.5
 => 1 [[fault]]: [[fault]] needs the key "kind" / there is drop, delay, duplicate,
-   partition, crash, kill, suspend, disk_full and 17 more
+   partition, crash, kill, suspend, disk_full and 18 more
 
 [[fault]]
 kind = "drop"

@@ -178,8 +178,12 @@ def test_what_it_says_of_a_cause_is_not_believed(tmp_path: Path) -> None:
     [
         ("sys.exit(4)", "relay ended before the replication did, with exit code 4"),
         (
-            "link = dial()\nlink.sendall(b'\\0\\0\\0\\1\\xc1')\nhear(link)\nsys.exit(6)",
+            "link = dial()\nsend(link, b'\\xc1')\nhear(link)\nsys.exit(6)",
             "exit code 6; its last connection ended: not an envelope",
+        ),
+        (
+            "link = dial()\nlink.sendall(bytes(12))\nhear(link)\nsys.exit(6)",
+            "exit code 6; its last connection ended: a frame's header has a wrong checksum",
         ),
         (
             "link = dial()\nlink.sendall(b'GET / HTTP/1.1')\nhear(link)\nsys.exit(7)",

@@ -10,11 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.actor import Commit
+from actors.commits import MEANWHILE
 from actors.replayer import Script
 from logs.read import LogError, RawSection
-from logs.record import MessageRecord
+from logs.record import FaultRecord, MessageRecord, StartRecord, TimerRecord, UndoneRecord
 from scenarios.load import Plan, load_plan
-from scenarios.promote import arrivals_of, compare, heard, promote
+from scenarios.promote import AFTER_US, arrivals_of, compare, heard, promote, strikes
 from scenarios.results import Exit
 from scenarios.run import run
 from scenarios.runner import Options, job_of
@@ -34,7 +36,8 @@ def written(name: str, replication: int = 0, cell: int = 0, **options: Any) -> R
     return RawSection("a.jsonl", 1, out.getvalue().splitlines(keepends=True))
 
 
-# Messages that are lost, killed and sleeping actors, clocks, crashes at commits; a swept cell.
+# Messages that are lost, connections that break, killed and sleeping actors, clocks, crashes at
+# commits; a swept cell.
 @pytest.mark.parametrize(
     ("name", "cell"),
     [
@@ -42,6 +45,8 @@ def written(name: str, replication: int = 0, cell: int = 0, **options: Any) -> R
         ("chaos/both_restart", 0),
         ("chaos/crashing_commits", 0),
         ("chaos/set_back", 0),
+        ("chaos/flaky_router", 0),
+        ("chaos/bad_middlebox", 0),
         ("published/outbox", 1),
     ],
 )
@@ -57,7 +62,76 @@ def test_what_came_over_sockets_comes_in_the_same_order(name: str, cell: int) ->
     assert run.get("chance", "") == section.header.cell
     kinds = {table["kind"] for table in made.data["fault"]}
     assert kinds >= {"schedule", "timer_schedule"}
-    assert kinds.isdisjoint({"drop", "delay", "partition"})
+    assert kinds.isdisjoint({"drop", "delay", "partition", "reset", "throttle"})
+
+
+MIXED = """schema = 1
+name = "mixed"
+profile = "recommended"
+[engine]
+duration = "uniform(5s, 20s)"
+[workload]
+runs = 5
+every = "15s"
+[agent]
+poll = "every 5s"
+"""
+FAULT = """[[fault]]
+kind = "{kind}"
+actor = "server"
+for = "2m"
+"""
+CRASH = (
+    FAULT.format(kind="crash") + 'probability = 0.1\ndown = "uniform(0s, 5s)"\npoint = "{point}"\n'
+)
+WRITE = FAULT.format(kind="failed_write") + "probability = 0.2\n"
+FULL = FAULT.format(kind="disk_full").replace("2m", "20s") + 'at = "20s"\n'
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+@pytest.mark.parametrize("faults", [(CRASH, WRITE), (WRITE, CRASH, WRITE), (CRASH, FULL, WRITE)])
+def test_crashes_and_failed_writes_hit_the_same_turns_in_any_mixture(
+    faults: tuple[str, ...], point: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mixed.toml"
+    path.write_text(MIXED + "".join(faults).format(point=point))
+    out = io.BytesIO()
+    log_one(job_of(load_plan(path), 0, Options(driver="trio")), 0, out, 60.0)
+    raw = RawSection("a.jsonl", 1, out.getvalue().splitlines(keepends=True))
+    undone = [one for one in raw.section().records if isinstance(one, UndoneRecord)]
+    assert any(one.why == Commit.FAILED.value for one in undone)
+    made = promote(raw)
+    assert made.parted is None
+    kinds = [table["kind"] for table in made.data["fault"]]
+    assert "crash" in kinds
+    assert kinds.count("commit_schedule") == 1
+    assert {"failed_write", "disk_full"}.isdisjoint(kinds)
+
+
+def test_a_kill_in_the_midst_of_a_turn_is_a_crash_before_its_commit() -> None:
+    """A turn in a worker thread comes to its end, and is undone."""
+    records = [
+        StartRecord(1, 0, "server", 0, 0),
+        TimerRecord(2, 5, "server", 1, "t"),
+        UndoneRecord(3, 5, "server", 2, Commit.FAILED.value),
+        TimerRecord(4, 6, "server", 1, "t"),
+        TimerRecord(5, 10, "server", 1, "t"),
+        FaultRecord(6, 13, "server", 0, "it", "kill"),
+        FaultRecord(7, 15, "server", 0, "it", "start"),
+        FaultRecord(8, 16, "server", 0, "it", "kill"),
+        UndoneRecord(9, 18, "server", 5, MEANWHILE),
+        FaultRecord(10, 19, "server", 0, "it", "start"),
+        StartRecord(11, 20, "server", 0, 1),
+        TimerRecord(12, 30, "server", 11, "t"),
+        FaultRecord(13, 30, "server", 0, Commit.SILENCED.value, "kill"),
+    ]
+    rest = f"{30 + AFTER_US}us"
+    assert strikes(records) == [
+        {"kind": "crash", "name": "crash 1", "actor": "server", "point": "before", "nth": 2}
+        | {"down": "10us"},
+        {"kind": "crash", "name": "crash 2", "actor": "server", "point": "after", "nth": 2}
+        | {"down": rest},
+    ]
 
 
 @pytest.mark.soak

@@ -122,6 +122,8 @@ def test_a_scenario_file_is_a_fault_file_too(tmp_path: Path) -> None:
         ('[[fault]]\nkind = "dely"', 'there is no kind of fault "dely" (did you mean "delay"?)'),
         ("[[fault]]\nkind = 5", 'there is no kind of fault "5"'),
         ('[[fault]]\nkind = "drop"', '"drop" is a fault of messages, and a proxy sees bytes'),
+        ('[[fault]]\nkind = "kill"', '"kill" is a fault of actors, and a proxy sees bytes'),
+        ('[[fault]]\nkind = "clock_step"', '"clock_step" is a fault of actors'),
         ('[[fault]]\nkind = "delay"', 'needs the key "delay"'),
         ('[[fault]]\nkind = "delay"\ndelay = "5"', "5 has no unit"),
         ('[[fault]]\nkind = "reset"\nafer = "5s"', 'did you mean "after"?'),

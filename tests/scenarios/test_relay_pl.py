@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trio
+from anyio.abc import ByteStream
 
 from actors.messages import (
     GO,
@@ -24,9 +27,10 @@ from actors.messages import (
     Sync,
 )
 from transports.acceptor import serve
-from transports.connection import BrokenLinkError, Connection, Peer, Timings
+from transports.connection import LOST, BrokenLinkError, Connection, Peer, Timings
 from transports.envelope import Envelope
-from transports.handshake import accept_tokens
+from transports.frames import pack, pack_greeting
+from transports.handshake import PROTOCOL, accept_tokens
 from transports.tcp import listen_tcp
 from transports.wire import WireCodec
 
@@ -102,12 +106,18 @@ async def run_relay(
     script: Script,
     word: str = WORD,
     handle: Callable[[Connection], Any] | None = None,
+    listening: Callable[[ByteStream], Any] | None = None,
 ) -> str:
-    """Run it against the script until it ends or is stopped; return what it prints."""
+    """Run it against the script until it ends or is stopped; return what it prints.
+
+    `handle` takes the script's part in a connection, `listening` the whole server's on a stream.
+    """
     printed: list[bytes] = []
-    me = Peer(protocol=1, name="server", boot="s1")
+    me = Peer(protocol=PROTOCOL, name="server", boot="s1")
 
     async def serving() -> None:
+        if listening is not None:
+            await listener.serve(listening)
         await serve(
             listener,
             me,
@@ -220,3 +230,56 @@ async def test_what_is_no_json_ends_its_connection_and_it_comes_back() -> None:
         "not msgpack: it ends too early",
     ]
     assert script.kinds() == ["Sync", "Start", "Complete"]
+
+
+async def test_damage_ends_its_connection_and_it_comes_back() -> None:
+    script = Script()
+    damages = [2, 4, 11, 12]  # the length, both checksums, the content
+    left = list(damages)
+
+    async def handle(connection: Connection) -> None:
+        if left:
+            await connection.receive()
+            damaged = bytearray(pack(b"\x95\0\0\0\0\x80"))
+            damaged[left.pop(0)] ^= 0x10
+            await connection._stream.send(pack(b"") + bytes(damaged))
+            await connection.receive()
+        await script.handle(connection)
+
+    printed = await run_relay(script, handle=handle)
+    assert [line.removeprefix("relay: ") for line in printed.splitlines()] == [
+        *["a frame's header has a wrong checksum"] * 3,
+        "a frame has a wrong checksum",
+    ]
+    assert script.kinds() == ["Sync", "Start", "Complete"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "damage", "said"),
+    [
+        (1, None, "server speaks protocol 1, this relay 2"),
+        (2, 35, "the greeting has a wrong checksum"),
+        (2, -1, "the greeting has a wrong checksum"),
+    ],
+)
+async def test_a_welcome_of_another_protocol_or_that_is_damaged_is_not_taken(
+    protocol: int, damage: int | None, said: str
+) -> None:
+    """From a server of the first protocol no checksum comes, and none is waited for."""
+    fields = {"type": "welcome", "protocol": protocol, "name": "server", "boot": "s1"}
+    welcome = bytearray(pack_greeting(msgspec.msgpack.encode(fields)))
+    if damage is None:
+        del welcome[-4:]
+    else:
+        welcome[damage] ^= 1
+    script = Script()
+
+    async def handle(stream: ByteStream) -> None:
+        await stream.receive()
+        await stream.send(bytes(welcome))
+        with suppress(*LOST):
+            await stream.receive()
+        await stream.aclose()
+        script.stop.set()
+
+    assert said in await run_relay(script, listening=handle)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import io
+import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.replayer import Replayer
 from actors.world import TrioWorld
-from logs.read import RawSection, Section, raw_sections, read_sections, sections_of
+from logs.read import LogError, RawSection, Section, raw_sections, read_sections, sections_of
 from logs.record import EventRecord, MessageRecord
 from logs.write import SectionWriter
 from scenarios.build import CellRun
 from scenarios.explore import actors_of, with_plan
 from scenarios.load import Plan, load_plan
+from scenarios.promote import promote
 from scenarios.replay import (
     EVERYTHING,
     Window,
+    job_of_header,
     replay,
+    replayer_of,
     step_through,
 )
 from scenarios.run import run
@@ -35,6 +40,7 @@ PLANS = {
     for folder in FOLDERS
     for path in sorted((ROOT / "scenarios" / folder).glob("*.toml"))
 }
+needs_perl = pytest.mark.skipif(shutil.which("perl") is None, reason="there is no perl on PATH")
 SLOW = {"chaos/weekend"}  # sleeps for 60 hours, which no wall clock waits for
 FROM_HERE = Window(first=1)  # the whole log, but actor by actor
 
@@ -79,6 +85,42 @@ def test_some_replay_what_went_over_sockets(name: str) -> None:
 def test_every_scenario_replays_what_went_over_sockets(name: str) -> None:
     log = written(PLANS[name], driver="trio", transport="tcp", speed=400.0)
     assert replay(iter(log)).divergence is None
+
+
+@needs_perl
+def test_a_program_of_one_s_own_is_an_edge_and_its_words_are_inputs() -> None:
+    plan = load_plan(ROOT / "scenarios" / "foreign" / "perl_relay.toml")
+    log = written(plan, driver="trio", transport="tcp", speed=100.0)
+    done = replay(iter(log))
+    assert done.divergence is None
+    changed = b"".join(log[0].lines).replace(b'"status":"completed"', b'"status":"failed"')
+    found = replay(iter(raw(changed))).divergence
+    assert found is not None
+    assert found.record is not None
+    assert found.record.actor == "server"
+
+
+def with_a_program(log: list[RawSection]) -> list[RawSection]:
+    """The log as if its relay had been a program, which no log tells from an actor of ours."""
+    [section] = log
+    head, *records = section.lines
+    told = msgspec.json.decode(head)
+    told["resolved"]["relay"] = {"command": ["perl", "relay.pl"]}
+    return [RawSection("a.jsonl", 1, [msgspec.json.encode(told) + b"\n", *records])]
+
+
+def test_what_a_program_sent_is_an_input_and_it_is_not_run() -> None:
+    log = with_a_program(written(PLANS["examples/first"], driver="trio"))
+    # An agent beside a program makes other ids, since there is no engine.
+    done = replay(iter(log), window=Window(actor="server"))
+    assert done.divergence is None
+    assert done.records > 100
+    assert replayer_of(job_of_header(log[0].header())).edges == {"relay"}
+    with pytest.raises(LogError, match=r"relay.* is a program of its own, which is not run again"):
+        replay(iter(log), window=Window(actor="relay"))
+    with pytest.raises(LogError, match="joins over sockets alone") as refused:
+        promote(log[0])
+    assert "the simulator runs no programs" in refused.value.cure
 
 
 # Random fault plans

@@ -134,6 +134,20 @@ def test_a_run_is_resumed_from_another_folder(
     assert resume(out).passed
 
 
+def test_what_ran_on_tasks_and_has_ended_is_not_run_again(tmp_path: Path) -> None:
+    path, out = write(tmp_path), tmp_path / "out"
+    options: dict[str, Any] = {"driver": "trio", "logs": "all", "replications": 2, "jobs": 1}
+    whole = run(path, out=out, **options)
+    files = sorted(one for one in out.rglob("*") if one.is_file())
+    before = [(one.stat().st_ino, one.read_bytes()) for one in files]
+    again = resume(out)
+    assert again.scenarios[0].digest == whole.scenarios[0].digest
+    assert again.replications == whole.replications == 4
+    assert (again.folder, again.exit) == (out, whole.exit)
+    assert [(one.stat().st_ino, one.read_bytes()) for one in files] == before
+    assert sorted(one for one in out.rglob("*") if one.is_file()) == files
+
+
 def test_options_are_those_of_the_run(tmp_path: Path) -> None:
     path = write(tmp_path)
     whole = run(path, {"relay.jitter": "window"}, seed=5, cell="20s", out=tmp_path / "out", jobs=1)
@@ -166,10 +180,8 @@ def test_separate_processes_need_signals(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 REFUSED = {
-    "clock_skew": 'actor = "relay"\nby = "+1h"\nfor = "1s"\n',
-    "clock_step": 'actor = "relay"\nby = "+1h"\n',
-    "clock_drift": 'actor = "relay"\nrate = 1.5\nfor = "1s"\n',
     "reset": 'from = "relay"\nto = "server"\nat = "1s"\n',
+    "black_hole": 'from = "relay"\nto = "server"\nat = "1s"\nfor = "5s"\n',
 }
 
 
@@ -185,11 +197,11 @@ def test_a_fault_that_does_not_act_on_separate_processes_is_refused(
     )
 
 
-def test_the_faults_that_reach_processes_are_those_of_links_signals_and_commits() -> None:
+def test_the_faults_that_reach_processes_are_all_but_those_of_connections() -> None:
     names = {kind for kind, fault in FAULTS.items() if fault in SEPARATE_FAULTS}
     assert names == {
         "drop", "delay", "duplicate", "partition", "reorder", "hold", "kill", "suspend", "pause",
-        "crash", "disk_full", "failed_write",
+        "crash", "disk_full", "failed_write", "clock_skew", "clock_step", "clock_drift",
     }  # fmt: skip
 
 

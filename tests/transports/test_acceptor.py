@@ -16,11 +16,11 @@ from transports.acceptor import GREETING_LIMIT, address_of, serve
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError, Connection, Peer, Timings
 from transports.frames import pack
-from transports.handshake import NOT_KNOWN, Hello, RefusedError, accept_tokens, greet
+from transports.handshake import NOT_KNOWN, PROTOCOL, Hello, RefusedError, accept_tokens, greet
 from transports.pipe import PipeStream, open_pipe
 
 WORD = "open sesame"
-SERVER = Peer(protocol=1, name="server", boot="s1")
+SERVER = Peer(protocol=PROTOCOL, name="server", boot="s1")
 TIMINGS = Timings(handshake_s=10)
 ACCEPT = accept_tokens({"one": WORD, "two": WORD})
 

@@ -17,11 +17,11 @@ from tests.transports.test_acceptor import Log
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError, Connection, Peer, Timings
 from transports.dialer import Backoff, stay_connected
-from transports.handshake import Hello, answer
+from transports.handshake import PROTOCOL, Hello, answer
 from transports.pipe import open_pipe
 
 ME = Hello(name="relay", boot="r1", token="")
-SERVER = Peer(protocol=1, name="server", boot="s1")
+SERVER = Peer(protocol=PROTOCOL, name="server", boot="s1")
 TIMINGS = Timings(retry_first_s=1, retry_limit_s=8)
 UP = ("link.up", {"peer": "server", "boot": "s1"})
 

@@ -11,13 +11,13 @@ import anyio
 import msgspec
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from transports import handshake
 from transports.connection import BrokenLinkError, Connection, Peer, Timings
-from transports.frames import READ_BYTES, pack
+from transports.frames import READ_BYTES, pack, pack_greeting
 from transports.handshake import (
     HELLO_LIMIT_BYTES,
     NOT_KNOWN,
@@ -36,7 +36,17 @@ WORD = "open sesame"
 ME = Hello(name="relay", boot="r1", token=WORD)
 SERVER = Peer(protocol=PROTOCOL, name="server", boot="s1")
 TIMINGS = Timings(handshake_s=10)
-FIELDS: dict[str, Any] = {"type": "hello", "protocol": 1, "name": "r", "boot": "b", "token": ""}
+FIELDS: dict[str, Any] = {
+    "type": "hello",
+    "protocol": PROTOCOL,
+    "name": "r",
+    "boot": "b",
+    "token": "",
+}
+HELLO = {"type": "hello", "protocol": PROTOCOL, "name": "relay", "boot": "r1", "token": WORD}
+WELCOME = msgspec.msgpack.encode(
+    {"type": "welcome", "protocol": PROTOCOL, "name": "server", "boot": "s1"}
+)
 
 
 def raw(**changed: Any) -> bytes:
@@ -53,8 +63,12 @@ async def answered(said: bytes, accept: handshake.Accept = lambda _hello: None) 
         await answer(here, SERVER, accept, TIMINGS)
     heard = await read_all(there)
     if isinstance(caught.value, RefusedError):
-        refusal = msgspec.msgpack.decode(heard[4:])
-        assert refusal == {"type": "refusal", "protocol": 1, "reason": caught.value.reason[:500]}
+        refusal = msgspec.msgpack.decode(heard[4:-4])
+        assert refusal == {
+            "type": "refusal",
+            "protocol": PROTOCOL,
+            "reason": caught.value.reason[:500],
+        }
     else:
         assert heard == b""
     return caught.value.reason
@@ -68,8 +82,7 @@ async def read_all(stream: PipeStream) -> bytes:
 
 
 def test_the_form_is_a_map_with_a_type() -> None:
-    hello = {"type": "hello", "protocol": 1, "name": "relay", "boot": "r1", "token": WORD}
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(ME)) == hello
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(ME)) == HELLO
 
 
 async def test_both_sides_know_each_other_and_nobody_keeps_the_token() -> None:
@@ -83,7 +96,7 @@ async def test_both_sides_know_each_other_and_nobody_keeps_the_token() -> None:
         nursery.start_soon(accepting)
         dialler = await greet(there, ME, TIMINGS)
     assert dialler.peer == SERVER
-    assert found[0].peer == Peer(protocol=1, name="relay", boot="r1")
+    assert found[0].peer == Peer(protocol=PROTOCOL, name="relay", boot="r1")
     assert type(found[0].peer) is Peer
     assert not hasattr(found[0].peer, "token")
 
@@ -142,13 +155,13 @@ def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_refused_dialler_hears_why() -> None:
-    reason = await answered(pack(raw()), accept_tokens({"r": WORD}))
+    reason = await answered(pack_greeting(raw()), accept_tokens({"r": WORD}))
     assert reason == NOT_KNOWN
 
 
 async def test_a_refusal_names_who_was_refused() -> None:
     here, there = open_pipe()
-    await there.send(pack(raw(name="mallory")))
+    await there.send(pack_greeting(raw(name="mallory")))
     await there.aclose()
     with pytest.raises(RefusedError) as caught:
         await answer(here, SERVER, lambda _hello: "no", TIMINGS)
@@ -156,29 +169,114 @@ async def test_a_refusal_names_who_was_refused() -> None:
 
 
 async def test_a_long_reason_is_cut_on_the_way() -> None:
-    assert await answered(pack(raw()), lambda _hello: "x" * 2_000) == "x" * 2_000
+    assert await answered(pack_greeting(raw()), lambda _hello: "x" * 2_000) == "x" * 2_000
 
 
 async def test_another_protocol_is_refused_with_a_sentence_for_both_sides() -> None:
     sentence = (
-        "server speaks protocol 1 and the dialler 2: "
+        "server speaks protocol 2 and the dialler 3: "
         "run versions of pullcord on both sides that share one"
     )
-    assert await answered(pack(raw(protocol=2))) == sentence
-    refusal = {"type": "refusal", "protocol": 1, "reason": sentence}
+    assert await answered(pack_greeting(raw(protocol=3))) == sentence
+    refusal = {"type": "refusal", "protocol": PROTOCOL, "reason": sentence}
     with pytest.raises(RefusedError, match=f"refused: {sentence}"):
         decode_answer(msgspec.msgpack.encode(refusal))
 
 
 async def test_the_number_is_read_before_what_a_later_version_changed() -> None:
     later = {"type": "greeting", "protocol": 7, "who": ["me"]}
-    assert "the dialler 7" in await answered(pack(msgspec.msgpack.encode(later)))
+    assert "the dialler 7" in await answered(pack_greeting(msgspec.msgpack.encode(later)))
 
 
 async def test_a_server_of_another_protocol_is_told_by_the_dialler() -> None:
-    welcome = {"type": "welcome", "protocol": 2, "name": "server", "boot": "s"}
-    with pytest.raises(BrokenLinkError, match="server speaks protocol 2 and this side 1"):
+    welcome = {"type": "welcome", "protocol": 3, "name": "server", "boot": "s"}
+    with pytest.raises(BrokenLinkError, match="server speaks protocol 3 and this side 2"):
         decode_answer(msgspec.msgpack.encode(welcome))
+
+
+# Two protocols: what the first says is a length and a map, and nothing behind it
+
+
+async def test_the_first_protocol_s_hello_is_refused_in_words_that_it_reads() -> None:
+    here, there = open_pipe()
+    hello = raw(protocol=1)
+    await there.send(len(hello).to_bytes(4, "big") + hello)  # and waits for the answer
+    async with trio.open_nursery() as nursery:
+
+        async def refused() -> None:
+            with pytest.raises(RefusedError, match="server speaks protocol 2 and the dialler 1"):
+                await answer(here, SERVER, lambda _hello: None, TIMINGS)
+
+        nursery.start_soon(refused)
+        heard = await there.receive(READ_BYTES)
+        await there.aclose()
+    length = int.from_bytes(heard[:4], "big")
+    refusal = msgspec.msgpack.decode(heard[4 : 4 + length])
+    assert refusal["type"] == "refusal"
+    assert "server speaks protocol 2 and the dialler 1" in refusal["reason"]
+
+
+async def test_a_server_of_the_first_protocol_reads_our_hello_and_we_its_refusal() -> None:
+    here, there = open_pipe()
+    async with trio.open_nursery() as nursery:
+
+        async def refused() -> None:
+            with pytest.raises(RefusedError, match="refused: server speaks protocol 1"):
+                await greet(here, ME, TIMINGS)
+
+        nursery.start_soon(refused)
+        heard = await there.receive(READ_BYTES)
+        length = int.from_bytes(heard[:4], "big")
+        assert msgspec.msgpack.decode(heard[4 : 4 + length]) == HELLO
+        reason = "server speaks protocol 1 and the dialler 2"
+        refusal = msgspec.msgpack.encode({"type": "refusal", "protocol": 1, "reason": reason})
+        await there.send(len(refusal).to_bytes(4, "big") + refusal)
+
+
+# Damage
+
+
+SAID = {"hello": pack_greeting(raw()), "answer": pack_greeting(WELCOME)}
+
+
+@pytest.mark.parametrize("which", SAID)
+async def test_no_single_flip_in_a_greeting_is_taken(which: str) -> None:
+    reasons = [await damaged_by(which, 1, bit) for bit in range(8 * len(SAID[which]))]
+    assert "the peer closed the connection" in reasons, "where the length says that more will come"
+    assert any("a greeting has a wrong checksum" in reason for reason in reasons)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(sorted(SAID)), st.integers(1, 2**32 - 1), st.integers(0, 1_000))
+def test_no_burst_in_a_greeting_is_taken(which: str, change: int, place: int) -> None:
+    trio.run(damaged_by, which, change, place % (8 * len(SAID[which]) - 31))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(sorted(SAID)), st.integers(0, 350), st.integers(0, 350))
+def test_no_pair_of_flips_in_a_greeting_is_taken(which: str, one: int, other: int) -> None:
+    assume(one != other)
+    low, high = sorted([one, other])
+    trio.run(damaged_by, which, 1 | 1 << high - low, low)
+
+
+async def damaged_by(which: str, change: int, lowest_bit: int) -> str:
+    """Why a greeting with these bits flipped, with a frame behind it, is not taken."""
+    said = SAID[which]
+    bits = int.from_bytes(said, "big") ^ change << lowest_bit
+    here, there = open_pipe()
+    await there.send(bits.to_bytes(len(said), "big") + pack(b"next"))
+    await there.send_eof()
+    with pytest.raises(BrokenLinkError) as caught:
+        await (
+            answer(here, SERVER, lambda _hello: None, TIMINGS)
+            if which == "hello"
+            else greet(here, ME, TIMINGS)
+        )
+    return caught.value.reason
+
+
+# What is no greeting
 
 
 @pytest.mark.parametrize(
@@ -186,7 +284,7 @@ async def test_a_server_of_another_protocol_is_told_by_the_dialler() -> None:
     [
         b"",
         b"\xc1",
-        msgspec.msgpack.encode(["hello", 1, "r", "b", ""]),
+        msgspec.msgpack.encode(["hello", PROTOCOL, "r", "b", ""]),
         raw(protocol="1"),
         raw(protocol=None),
         raw(protocol=True),
@@ -203,13 +301,13 @@ async def test_a_server_of_another_protocol_is_told_by_the_dialler() -> None:
     ],
 )
 async def test_what_is_no_hello_is_refused(said: bytes) -> None:
-    assert (await answered(pack(said))).startswith("not a hello: ")
+    assert (await answered(pack_greeting(said))).startswith("not a hello: ")
 
 
 async def test_the_longest_legal_hello_fits() -> None:
     longest = raw(name="🙂" * 200, boot="🙂" * 200, token="🙂" * 1000)
     assert len(longest) < HELLO_LIMIT_BYTES
-    assert await answered(pack(longest), lambda _hello: "but no") == "but no"
+    assert await answered(pack_greeting(longest), lambda _hello: "but no") == "but no"
 
 
 async def test_a_stranger_may_not_make_us_hold_more_than_a_hello() -> None:
@@ -221,9 +319,9 @@ async def test_a_stranger_may_not_make_us_hold_more_than_a_hello() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        {"type": "welcome", "protocol": 1},
-        {"type": "hello", "protocol": 1, "name": "s", "boot": "b"},
-        {"type": "refusal", "protocol": 1, "reason": "x" * 501},
+        {"type": "welcome", "protocol": PROTOCOL},
+        {"type": "hello", "protocol": PROTOCOL, "name": "s", "boot": "b"},
+        {"type": "refusal", "protocol": PROTOCOL, "reason": "x" * 501},
         {"type": "welcome", "name": "s", "boot": "b"},
         [1],
     ],
@@ -250,7 +348,7 @@ async def test_a_hello_that_trickles_is_given_up(autojump_clock: MockClock) -> N
     begun_s = autojump_clock.current_time()
 
     async def trickling() -> None:
-        for byte in pack(raw()):
+        for byte in pack_greeting(raw()):
             with suppress(anyio.BrokenResourceError):
                 await there.send(bytes([byte]))
             await trio.sleep(1)
@@ -269,17 +367,20 @@ async def test_a_server_that_says_nothing_is_given_up(autojump_clock: MockClock)
     with pytest.raises(BrokenLinkError, match="no welcome within 10 s"):
         await greet(here, ME, TIMINGS)
     assert autojump_clock.current_time() - begun_s == 10
-    assert await read_all(there) == pack(msgspec.msgpack.encode(ME))
+    assert await read_all(there) == pack_greeting(msgspec.msgpack.encode(ME))
 
 
 async def test_a_welcome_that_nobody_takes_is_given_up(autojump_clock: MockClock) -> None:
     here, there = open_pipe(limit_bytes=100)
     begun_s = autojump_clock.current_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(there.send, pack(raw()))
+        nursery.start_soon(there.send, pack_greeting(raw()))
         with pytest.raises(BrokenLinkError, match="no greeting within 10 s"):
             await answer(
-                here, Peer(protocol=1, name="s" * 200, boot="b"), lambda _hello: None, TIMINGS
+                here,
+                Peer(protocol=PROTOCOL, name="s" * 200, boot="b"),
+                lambda _hello: None,
+                TIMINGS,
             )
     assert autojump_clock.current_time() - begun_s == 10
 
@@ -287,7 +388,7 @@ async def test_a_welcome_that_nobody_takes_is_given_up(autojump_clock: MockClock
 async def test_a_refused_peer_that_stays_is_closed_all_the_same(autojump_clock: MockClock) -> None:
     here, there = open_pipe()
     begun_s = autojump_clock.current_time()
-    await there.send(pack(raw()))
+    await there.send(pack_greeting(raw()))
     with pytest.raises(RefusedError, match="no"):
         await answer(here, SERVER, lambda _hello: "no", TIMINGS)
     assert autojump_clock.current_time() - begun_s == 10
@@ -298,7 +399,7 @@ async def test_a_refused_peer_that_floods_takes_no_memory(autojump_clock: MockCl
     here, there = open_pipe()
 
     async def flooding() -> None:
-        await there.send(pack(raw()))
+        await there.send(pack_greeting(raw()))
         for _ in range(100):
             await there.send(bytes(READ_BYTES))
         await trio.sleep(20)
@@ -316,7 +417,7 @@ async def test_a_refused_peer_that_floods_takes_no_memory(autojump_clock: MockCl
     assert autojump_clock.current_time() >= 20
 
 
-@pytest.mark.parametrize("said", [b"", pack(raw())[:3], pack(raw())[:-1]])
+@pytest.mark.parametrize("said", [b"", pack_greeting(raw())[:3], pack_greeting(raw())[:-1]])
 async def test_a_peer_that_closes_in_the_greeting_is_given_up(said: bytes) -> None:
     assert await answered(said) == "the peer closed the connection"
 
@@ -346,8 +447,7 @@ def test_damaged_greetings_are_refused_or_heard(
     damages: list[tuple[str, int]], piece_bytes: int, which: str
 ) -> None:
     """No other exception, no hang, and a stream that is closed unless the greeting was heard."""
-    welcome = {"type": "welcome", "protocol": 1, "name": "server", "boot": "s1"}
-    said = bytearray(pack(raw() if which == "hello" else msgspec.msgpack.encode(welcome)))
+    said = bytearray(pack_greeting(raw() if which == "hello" else WELCOME))
     for kind, place in damages:
         at = place % (len(said) + 1)
         if kind == "flip" and at < len(said):
@@ -370,7 +470,7 @@ def test_damaged_greetings_are_refused_or_heard(
                 with pytest.raises(anyio.ClosedResourceError):
                     await here.receive()
             else:
-                assert 0 < len(connection.peer.name) <= 200
+                assert connection.peer.name == ("r" if which == "hello" else "server")
                 await connection.aclose()
 
     trio.run(check, clock=MockClock(autojump_threshold=0))

@@ -21,9 +21,7 @@ class Corrupt(ByteFault, frozen=True, kw_only=True, tag_field="kind", tag="corru
     """Flips one bit in this `share` of all bytes."""
 
     in_flight: ClassVar[str] = "is corrupted too"
-    in_memory: ClassVar[str] = (
-        "a frame that can't be read ends the connection; one that can arrives changed"
-    )
+    in_memory: ClassVar[str] = "a frame that it hits ends the connection: its checksum is wrong"
     over_sockets: ClassVar[str] = "the same, in heartbeats and greetings too"
 
     share: Annotated[Share, "how likely a byte has a bit flipped, 1e-9 to 1"] = 0.001

@@ -37,6 +37,13 @@ def test_reset_forgets_everything_and_the_store_goes_on_as_new() -> None:
     assert opened.store.table(ITEMS) is table
 
 
+def test_the_tables_that_were_opened_are_known_by_name() -> None:
+    opened = OpenedMemory()
+    assert dict(opened.store.tables) == {}
+    table = opened.store.table(ITEMS)
+    assert opened.store.tables[ITEMS.name] is table
+
+
 def test_reset_forgets_a_table_that_became_empty_by_deletion() -> None:
     opened = OpenedMemory()
     table = opened.store.table(ITEMS)

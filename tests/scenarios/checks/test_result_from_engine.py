@@ -12,6 +12,8 @@ from actors.messages import Completion, GraphRun
 from actors.text import bounded
 from scenarios.checks.history import History, Violation
 from scenarios.checks.result_from_engine import result_from_engine
+from scenarios.results import Exit
+from scenarios.run import run
 from tests.scenarios.checks.broken import played
 from tests.scenarios.checks.tale import DONE, KINDS, SEEN, Tale
 
@@ -84,3 +86,52 @@ def test_what_is_not_judged() -> None:
     assert len(tale.judge(result_from_engine)) == 1
     without = {name: kind for name, kind in KINDS.items() if kind != "engine"}
     assert list(result_from_engine(History(tale.recorder.records, kinds=without))) == []
+
+
+# On a wire that flips bits
+
+NOISE = """
+schema = 1
+name = "noise"
+summary = "Now and then a bit flips, both ways."
+profile = "recommended"
+[run]
+until = ["done", "40m"]
+converge = "20m"
+[engine]
+duration = "uniform(10s, 30s)"
+[workload]
+runs = 5
+every = "20s"
+[agent]
+poll = "hinted"
+wait = "25s"
+[[fault]]
+kind = "corrupt"
+name = "up"
+from = "relay"
+to = "server"
+share = SHARE
+for = "10m"
+[[fault]]
+kind = "corrupt"
+name = "down"
+from = "server"
+to = "relay"
+share = SHARE
+for = "10m"
+[metrics.ended]
+count = "run.terminal"
+per = "replication"
+[[expect]]
+that = "ended.mean equals 5"
+"""
+
+
+@pytest.mark.parametrize("share", ["0.0003", "0.003"])
+def test_no_result_changes_on_a_wire_that_flips_bits(tmp_path: Path, share: str) -> None:
+    path = tmp_path / "noise.toml"
+    path.write_text(NOISE.replace("SHARE", share))
+    for seed in (1, 2, 3):
+        results = run(path, seed=seed, replications=100, jobs=1)
+        assert results.exit is Exit.OK

@@ -81,7 +81,7 @@ def test_text_has_a_line_a_metric(results: str, call: Call) -> None:
         (["missing"], "missing: there is no such folder", "the last line of pullcord run"),
         (["small.toml"], "small.toml is a file, not a results folder", "name the folder"),
         (["."], ". has no results: there is no journal.jsonl in it", "name the folder"),
-        (["out", "--out", "."], ". can't be written: it is a folder", "choose another file"),
+        (["out", "--out", "."], ". can't be written: it is a folder", "choose another place"),
         (["out", "--text", "--svg", "x"], "--text: prints on the terminal", ""),
         ([], "", "pullcord report --help"),
     ],

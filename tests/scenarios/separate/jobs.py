@@ -25,6 +25,8 @@ def job_for(kind: Any, **how: Any) -> Job:
         "cell": "",
         "replication": 0,
         "boot": 0,
+        "ids": 0,
+        "draws": {},
         "speed": 1.0,
         "patience_s": 10.0,
         "asks": False,

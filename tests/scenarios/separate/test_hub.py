@@ -16,7 +16,7 @@ import trio
 
 from scenarios.programs import ProgramFailedError
 from scenarios.separate.hub import Hub, zero_s
-from scenarios.separate.report import WAITING_LIMIT, State, Tell, Told
+from scenarios.separate.report import WAITING_LIMIT, Begin, State, Tell, Told
 from tests.scenarios.own_programs import is_alive, is_gone, is_stopped
 from tests.scenarios.separate.jobs import job_for
 from transports.envelope import Envelope
@@ -81,7 +81,7 @@ def test_processes_begin_when_told_and_tell_of_it_and_are_gone_in_the_end(
         await hub.greeted()
         for process in hub.processes.values():
             assert not process.begun
-            process.begin(zero_s())
+            process.begin(Begin(zero_s()))
             assert process._process is not None
             pids.append(process._process.pid)
         await heard.until(lambda: len(heard.told) >= 2)
@@ -106,7 +106,7 @@ async def test_killed_it_tells_nothing_and_a_new_boot_greets_anew() -> None:
     async def act() -> None:
         await hub.greeted()
         [process] = hub.processes.values()
-        process.begin(zero_s())
+        process.begin(Begin(zero_s()))
         await heard.until(lambda: heard.told)
         assert process._process is not None
         first = process._process.pid
@@ -116,7 +116,7 @@ async def test_killed_it_tells_nothing_and_a_new_boot_greets_anew() -> None:
         process.reboot(1)
         assert not process.greeted.is_set()
         await hub.greeted("engine")
-        process.begin(zero_s())
+        process.begin(Begin(zero_s()))
         await heard.until(lambda: len(heard.told) == 2)
 
     await play(hub, heard, act, "engine")
@@ -192,7 +192,7 @@ for = "19h"
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)],
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
 )
 def test_however_the_run_ends_nothing_is_left(
     tmp_path: Path, number: signal.Signals, code: int

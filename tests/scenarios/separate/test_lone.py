@@ -12,7 +12,6 @@ import trio
 
 from actors.actor import Commit, Context, Handler, TableSpec, Unanswered
 from actors.errors import ActorFailedError, SimulationError, UnknownActorError
-from actors.host import BOOT_IDS
 from actors.messages import Accepted, Commands, Sync
 from actors.stores.sqlite import StoreFailedError
 from scenarios.separate.lone import ACTOR_SERIALS, LoneWorld
@@ -21,9 +20,11 @@ from scenarios.separate.report import (
     Begin,
     Delivery,
     Done,
+    Meddle,
     Report,
     Said,
     State,
+    Struck,
     Tell,
     Verdict,
     Writable,
@@ -186,32 +187,35 @@ def test_a_message_a_late_answer_a_timer_and_a_time_out_each_have_their_report(
     play(tmp_path, Scripted(start, **turns), act)
 
 
-def test_what_is_committed_outlives_the_process_and_a_new_boot_has_new_chance(
-    tmp_path: Path,
+@pytest.mark.parametrize("heard", [True, False])
+def test_what_is_committed_outlives_the_process_and_chance_goes_on(
+    tmp_path: Path, heard: bool
 ) -> None:
     seen: list[Any] = []
+    told: list[Report] = []
 
     def start(context: Context) -> None:
-        table = context.store.table(COMMANDS)
-        seen.append(
-            (table.get("k"), context.new_id(), context.random("x").random(), context.now_us)
-        )
+        table, stream = context.store.table(COMMANDS), context.random("x")
+        draws = [stream.random() for _ in range(3)]
+        seen.append((table.get("k"), context.new_id(), draws, context.now_us))
         table.put("k", Accepted(command_id="kept"))
         context.send("server", QUESTION)
 
     async def act(line: Line) -> None:
-        told = await line.report()
-        numbers.append(CODEC.decode(told.effects[0].frame, "relay").id >> SERIAL_BITS)
-        assert told.what == len(numbers) - 1
+        told.append(await line.report())
 
-    numbers: list[int] = []
-    for boot in range(2):
-        play(tmp_path, Scripted(start), act, boot=boot, since_s=1000.0)
-    (first, one_id, one_draw, _), (second, other_id, other_draw, now_us) = seen
+    play(tmp_path, Scripted(start), act, since_s=1000.0)
+    assert (told[0].ids, told[0].draws) == (1, {"x": 3})
+    used = {"ids": told[0].ids, "draws": told[0].draws} if heard else {}
+    play(tmp_path, Scripted(start), act, boot=1, since_s=1000.0, **used)
+    (first, one_id, one_draws, _), (second, other_id, other_draws, now_us) = seen
     assert (first, second) == (None, Accepted(command_id="kept"))
+    assert [one.what for one in told] == [0, 1]
+    numbers = [CODEC.decode(one.effects[0].frame, "relay").id >> SERIAL_BITS for one in told]  # type: ignore[union-attr]  # a message
     assert numbers == [0, 1]
-    assert int(other_id[-8:], 16) - int(one_id[-8:], 16) == BOOT_IDS
-    assert one_draw != other_draw
+    # How many ids it made its store knows, if nobody else does.
+    assert int(other_id[-8:], 16) - int(one_id[-8:], 16) == 1
+    assert (one_draws == other_draws) is not heard
     assert now_us < 500_000_000_000  # its monotonic clock begins anew, half way at the latest
 
 
@@ -400,6 +404,27 @@ def test_while_its_clock_stood_still_nothing_came_due(tmp_path: Path) -> None:
     assert later_us - now_us >= 20_000_000
     assert later_stamp_us - stamp_us >= 60_000_000
     assert (later_stamp_us - stamp_us) - (later_us - now_us) == 40_000_000
+
+
+def test_a_clock_that_is_meddled_with_is_told_of_when_it_was(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def start(context: Context) -> None:
+        seen.append((context.now_us, context.stamp_us))
+
+    async def act(line: Line) -> None:
+        await line.report()
+        line.order(Meddle("step", by_us=-60_000_000))
+        line.order(Meddle("jump", by_us=7_200_000_000))
+        line.order(Meddle("drift", rate_ppm=500_000))
+        told = [await line.report() for _ in range(3)]
+        assert [type(one) for one in told] == [Struck] * 3
+        assert [one.act for one in told] == ["clock -1m", "clock +2h", "rate 0.5"]
+        assert told[0].jumped_us == told[2].jumped_us == 0
+        assert told[1].jumped_us > 7_000_000_000
+        assert [one.t for one in told] == sorted(one.t for one in told)
+
+    play(tmp_path, Scripted(start), act)
 
 
 @pytest.mark.parametrize(

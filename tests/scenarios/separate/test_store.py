@@ -42,3 +42,18 @@ def test_a_snapshot_has_every_committed_row_of_the_tables_that_were_asked_for(
     again.table(ROWS)
     assert again.snapshot() == want
     again.close()
+
+
+def test_how_many_ids_were_made_is_committed_with_the_turn_that_made_them(tmp_path: Path) -> None:
+    store = DurableStore(tmp_path / "one.sqlite")
+    assert store.ids == 0
+    store.commit_with(3)
+    store.table(ROWS).put("a", Row(1))
+    wrote = [store.wrote]
+    store.roll_back()
+    assert [*wrote, store.wrote] == [True, False]
+    store.commit_with(3)
+    store.close()
+    again = DurableStore(tmp_path / "one.sqlite")
+    assert again.ids == 3
+    again.close()

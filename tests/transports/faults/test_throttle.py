@@ -16,7 +16,8 @@ class TestThrottle(ScenarioByteFaultContract):
     """The suite, and the rate."""
 
     kind = Throttle
-    acting: ClassVar[dict[str, Any]] = {"rate": "20B"}
+    # Well below what is said: when it heals a backlog goes on at one instant.
+    acting: ClassVar[dict[str, Any]] = {"rate": "15B"}
     fields: ClassVar[dict[str, Any]] = {"rate": "1KB"}
 
     def test_bytes_take_their_time(self) -> None:

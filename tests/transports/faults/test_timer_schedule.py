@@ -96,6 +96,41 @@ def test_a_question_s_time_is_up_late_and_an_answer_meanwhile_counts() -> None:
     ]
 
 
+def test_two_questions_whose_time_is_up_come_each_at_its_own_time() -> None:
+    fault = TimerSchedule(
+        name="late", actor="a", timers_us={}, timeouts_us=(9 * S, 12 * S), end_us=20 * S
+    )
+
+    def start(context: Any) -> None:
+        for number in range(3):
+            context.request("b", Say(str(number)), (2 + number) * S)
+
+    assert played(fault, 60 * S, a={"start": start}, b={"say": lambda _context, _envelope: None})[
+        -3:
+    ] == [
+        (9 * S, "a", "unanswered", "0"),
+        (12 * S, "a", "unanswered", "1"),
+        (20 * S + 1, "a", "unanswered", "2"),
+    ]
+
+
+@pytest.mark.parametrize("clock_stops", [True, False])
+def test_what_comes_due_in_a_sleep_takes_one_time_of_the_list(clock_stops: bool) -> None:
+    late = TimerSchedule(
+        name="late", actor="a", timers_us={"t": (10 * S, 25 * S, 26 * S)}, end_us=30 * S
+    )
+    again = {
+        "start": lambda context: context.set_timer("t", 2 * S),
+        "timer": lambda context, _timer: context.set_timer("t", S),
+    }
+    world = World(None, {}, 27 * S, faults=[late], a=again)
+    sim: Any = world.sim
+    sim.on_begin.append(lambda: sim.at(5 * S, lambda: sim.suspend("a", "lid", clock_stops)))
+    sim.on_begin.append(lambda: sim.at(15 * S, lambda: sim.resume("a", "lid")))
+    slept = 10 * S if clock_stops else 0
+    assert [what[0] + slept for what in world.run()] == [15 * S, 25 * S, 26 * S]
+
+
 def test_what_is_put_off_is_not_moved_by_a_sleep() -> None:
     late = TimerSchedule(name="late", actor="a", timers_us={"t": (20 * S,)}, end_us=30 * S)
     world = World(
