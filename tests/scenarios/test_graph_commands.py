@@ -174,7 +174,7 @@ def test_a_recording_that_finds_no_room_ends_the_run(
     how = ("--backend", "command", "--command", "cat", "--record", "answers.jsonl")
     done = call("graph", "run", hello(), *how)
     assert (done.code, done.out) == (2, "")
-    assert done.err.endswith("pullcord: No space left on device\n")
+    assert "\npullcord: No space left on device\n" in done.err
 
 
 def test_a_failed_graph_is_exit_1_with_its_place(call: Call) -> None:

@@ -39,6 +39,7 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "text/event-stream"})
     end: str = "clean"
+    pause_s: float = 0  # before each chunk
 
 
 @dataclass
@@ -130,6 +131,7 @@ class StubServer:
         )
         await stream.send_all(connection.send(head) or b"")
         for chunk in reply.chunks:
+            await trio.sleep(reply.pause_s)
             await stream.send_all(connection.send(h11.Data(data=chunk)) or b"")
         self.asked.set()
         if reply.end == "abort":

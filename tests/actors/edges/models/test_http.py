@@ -56,6 +56,15 @@ async def test_a_stream_is_an_answer_with_its_usage() -> None:
     assert server.seen[0].headers["accept-encoding"] == "identity"
 
 
+async def test_a_slow_stream_with_signs_of_life_is_waited_for() -> None:
+    half = len(GOOD) // 2
+    slow = [b": still at it\n\n", GOOD[:half], GOOD[half:]]
+    async with stub(Reply(slow, pause_s=0.03)) as server:
+        backend = openai(server)
+        assert await backend.answer(ask(), Spent()) == "hello"
+        await backend.close()
+
+
 @pytest.mark.parametrize("end", ["abort", "hang"])
 async def test_an_answer_that_is_whole_needs_no_end_of_its_stream(end: str) -> None:
     async with stub(Reply([GOOD], end=end)) as server:
