@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from actors.graphs.meta import MetaError, read_script
 from actors.graphs.script import ScriptVmPort
-from actors.graphs.seam import ScriptFailure, VmLimitError, VmLimits, VmState
+from actors.graphs.seam import ScriptFailure, VmLimitError, VmLimits, VmMissingError, VmState
 from scenarios.graph_files import SUFFIX, Graph
 from scenarios.js_tokens import OPERATORS, Token, tokens_of
 from scenarios.places import Lines
@@ -61,8 +61,8 @@ def syntax_problems(graph: Graph) -> list[Problem]:
         # In this process: nothing of it runs, so nothing can hang.
         vm = ScriptVmPort().open(VmLimits())
         turn = vm.start(source, {}, (1, 2, 3, 4), VmState(0.0, 0, None, 0))
-    except VmLimitError as error:
-        return [Problem(path=graph.shown, message=error.sentence)]
+    except (VmLimitError, VmMissingError) as error:
+        return [Problem(path=graph.shown, message=str(error))]
     failure = None if turn.finished is None else turn.finished.error
     return [] if failure is None else [_syntax_problem(graph, failure)]
 

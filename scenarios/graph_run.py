@@ -207,8 +207,8 @@ def _look_away(_now_us: int) -> None:
 def run_graph(plan: Plan, model: Actor, told: Told, look: Look = _look_away) -> Ended:
     """Run a Graph to its end, and call `told` with every event on the way.
 
-    On a real clock `look` is called every 0.1 s. VmMissingError where scripts can't run, OSError if
-    a model's recording can't be written. Whatever happens, no process, task or connection is left.
+    On a real clock `look` is called every 0.1 s. OSError if a model's recording can't be written.
+    Whatever happens, no process, task or connection is left.
     """
     world = GraphWorld(plan, look)
     place = Place(name="engine", relay="caller", files=plan.files)

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from actors.graphs.scripted import prompt_hash
+from actors.graphs.seam import VmMissingError
 from tests.actors.edges.models.stub_server import KEY, Reply, anthropic_stream, openai_stream
 from tests.scenarios.commandline import MAIN, ROOT
 from tests.scenarios.conftest import Call
@@ -226,6 +227,23 @@ def test_without_the_extra_the_cure_is_named(call: Call, monkeypatch: pytest.Mon
     done = call("graph", "run", "@graphs/triage")
     assert (done.code, done.out) == (2, "")
     assert "help: pip install 'pullcord[graphs]'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [("graphs.script.ScriptVmPort.open", 2), ("edges.vm_process.ProcessVmPort.open", 1)],
+)
+def test_an_engine_that_does_not_load_is_told_in_one_line(
+    call: Call, monkeypatch: pytest.MonkeyPatch, place: str, code: int
+) -> None:
+    def missing(*_: object) -> None:
+        raise VmMissingError("the JavaScript engine does not load: install another")
+
+    monkeypatch.setattr(f"actors.{place}", missing)
+    done = call("graph", "run", "@graphs/triage")
+    assert (done.code, done.out) == (code, "")
+    assert "the JavaScript engine does not load: install another\n" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_check_shows_every_mistake(call: Call) -> None:
