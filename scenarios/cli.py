@@ -26,12 +26,13 @@ COMMANDS = {
     "run": "Run scenario files, folders of them, or shipped ones: FILE, DIR, @NAME.",
     "check": "Check a scenario file; --plan shows what it would do.",
     "report": "Write one HTML file about a run, for people without pullcord.",
-    "new": "Write a starter scenario or actor.",
+    "new": "Write a starter scenario, actor or Graph.",
     "proxy": "Break TCP connections: a fault proxy in front of any service.",
     "explore": "Try random fault plans until a check does not hold.",
     "shrink": "Find the smallest scenario that still fails: LOG, FILE.",
     "replay": "Run a log again, and show the first difference: LOG.",
     "log": "Look at logs: show, diff, stats, story, check, export.",
+    "graph": "Check, run and keep Graphs, JavaScript programs that run agents.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
     "schema": "Print the JSON Schema of scenario files, for editors.",
 }
@@ -44,6 +45,16 @@ LOG_COMMANDS = {
     f"{__package__}.log_commands:check": "Judge again on a log what must hold.",
     f"{__package__}.log_commands:export": "Write a log for Perfetto, OpenTelemetry or lnav.",
 }
+
+# Those of `pullcord graph`, likewise.
+GRAPH_COMMANDS = {
+    f"{__package__}.graph_commands:run": "Run a Graph: FILE.js, a saved NAME, or @graphs/NAME.",
+    f"{__package__}.graph_commands:check": "Look for mistakes in Graphs without running them.",
+    f"{__package__}.graph_commands:list_": "List the saved and the shipped Graphs.",
+    f"{__package__}.graph_commands:save": "Save a Graph under a name.",
+    f"{__package__}.graph_commands:show": "Print a Graph's source.",
+}
+GROUPS = {"log": LOG_COMMANDS, "graph": GRAPH_COMMANDS}
 
 
 def application() -> App:
@@ -63,8 +74,8 @@ def application() -> App:
     )
     app["--help"].group = app["--version"].group = "Options"
     for order, (name, text) in enumerate(COMMANDS.items()):
-        if name == "log":
-            app.command(_group(name, text, order, LOG_COMMANDS))
+        if name in GROUPS:
+            app.command(_group(name, text, order, GROUPS[name]))
             continue
         module = f"{__package__}.commands:{name}"
         app.command(module, name=name, help=text, sort_key=order)
@@ -78,9 +89,14 @@ def _group(name: str, text: str, order: int, commands: Mapping[str, str]) -> App
     group = App(name=name, help=text, version_flags=[], help_format="plaintext", sort_key=order)
     group["--help"].group = "Options"
     for place, (function, words) in enumerate(commands.items()):
-        one = function.rpartition(":")[2]
+        one = _name(function)
         group.command(function, name=one, help=words, sort_key=place)
     return group
+
+
+def _name(function: str) -> str:
+    """Return what a command is called: as its function, which may not have a built-in's name."""
+    return function.rpartition(":")[2].rstrip("_")
 
 
 def main() -> None:
@@ -127,8 +143,8 @@ def _call() -> int:
         result = application()(sys.argv[1:], print_error=False)
     except CycloptsError as error:
         known = [word for word in sys.argv[1:2] if word in COMMANDS]
-        if known == ["log"]:
-            commands = {function.rpartition(":")[2] for function in LOG_COMMANDS}
+        if known and known[0] in GROUPS:
+            commands = {_name(function) for function in GROUPS[known[0]]}
             known += [word for word in sys.argv[2:3] if word in commands]
         message = str(error)
         if isinstance(error, UnusedCliTokensError):

@@ -376,7 +376,7 @@ def new(
     Parameters
     ----------
     what
-        scenario, actor, or the file to write: my-first.toml, my_relay.py.
+        scenario, actor, graph, or the file to write: my-first.toml, my_relay.py, my_graph.js.
     name
         The name of what is written.
     kind

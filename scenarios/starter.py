@@ -1,4 +1,4 @@
-"""Starters: a scenario that runs at once, or an actor with a scenario that compares it.
+"""Starters: a scenario or a Graph that runs at once, an actor with a scenario that compares it.
 
 What is copied lies in templates/, where it runs as it is; only names are replaced.
 """
@@ -17,7 +17,8 @@ from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
 KINDS: Final = ("relay", "agent", "engine", "server")
 NAME_LIMIT_CHARS: Final = 60  # what a scenario's name may have, less the prefix of a results folder
-SUFFIXES: Final = (".toml", ".py")
+SUFFIXES: Final = {".toml": "scenario", ".py": "actor", ".js": "graph"}  # what each is
+STARTERS: Final = tuple(SUFFIXES.values())
 
 # Python would find a user's file of this name in the place of the module.
 _TAKEN: Final = frozenset(("pullcord", "msgspec"))
@@ -30,18 +31,21 @@ def starter(
 ) -> list[str]:
     """Write a starter and return what to tell the user: the files, and the next command.
 
-    `what` is "scenario" or "actor"; a file's name in its place says which by its suffix. `name` may
-    have folders in front and a suffix behind. ScenarioError, and nothing written, if a file is
-    there already, can't be written or can't have this name.
+    `what` is "scenario", "actor" or "graph"; a file's name in its place says which by its suffix.
+    `name` may have folders in front and a suffix behind. ScenarioError, and nothing written, if a
+    file is there already, can't be written or can't have this name.
     """
-    if what not in ("scenario", "actor"):
-        if name is not None or not what.endswith(SUFFIXES):
-            near = suggest(what, ("scenario", "actor"))
-            cure = f"did you mean {quote(near)}?" if near else "write scenario or actor"
+    if what not in STARTERS:
+        meant = SUFFIXES.get(Path(what).suffix)
+        if name is not None or meant is None:
+            near = suggest(what, STARTERS)
+            cure = f"did you mean {quote(near)}?" if near else f"write {listed(STARTERS)}"
             raise _error(what, "no starter is called so", cure)
-        what, name = ("actor" if what.endswith(".py") else "scenario"), what
+        what, name = meant, what
     if what == "scenario":
         return _scenario(folder / (name or "my_scenario"))
+    if what == "graph":
+        return _graph(folder / (name or "my_graph"))
     if kind not in KINDS:
         near = suggest(kind, KINDS)
         cure = f"did you mean {quote(near)}?" if near else f"write {listed(KINDS)}"
@@ -59,6 +63,19 @@ def _scenario(target: Path) -> list[str]:
         "",
         f"Next: pullcord run {shown}",
         "      pullcord names           what else a scenario may say",
+    ]
+
+
+def _graph(target: Path) -> list[str]:
+    path = _file(target, ".js")
+    words = {"my_graph": path.stem, "my-graph": _scenario_name(path)}
+    _write({path: _filled("my_graph.js", words)})
+    shown = _shown(path)
+    return [
+        f"wrote {shown}",
+        "",
+        f"Next: pullcord graph run {shown}",
+        f"      pullcord graph check {shown}",
     ]
 
 
@@ -92,7 +109,7 @@ def _file(target: Path, suffix: str) -> Path:
     for known in SUFFIXES:
         stem = stem.removesuffix(known)
     if not _WORD.fullmatch(stem) or len(stem) > NAME_LIMIT_CHARS:
-        message = f"{quote(target.name)} can't be the name of a scenario or actor"
+        message = f"{quote(target.name)} can't be the name of a scenario, an actor or a Graph"
         cure = f"take letters, digits, - and _, {NAME_LIMIT_CHARS} at most, as in my_relay"
         raise _error(str(target), message, cure)
     if not target.parent.is_dir():

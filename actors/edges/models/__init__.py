@@ -1,0 +1,7 @@
+"""Models that live outside: what answers a Graph's agents over HTTP or by a command.
+
+sse, openai, anthropic: what is said to a model server and how its stream is read, without I/O
+structured, usage, failures: a schema's question and answer, the tokens, what can go wrong
+backend: the contract of what answers; http and command keep it
+live: the actor that a fleet engine asks; recording: its answers as a file, to play again
+"""
