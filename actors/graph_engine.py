@@ -211,7 +211,7 @@ class GraphEngine(Engine):
             fleet.expire(context)
         else:
             self.take_turn(context, fleet)
-            if fleet.admission.starved:
+            if fleet.admission.starved and not fleet.over:
                 self.starved.setdefault(execution_id, fleet)
             self.feed(context)
 

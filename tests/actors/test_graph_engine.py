@@ -151,6 +151,17 @@ def test_many_runs_go_at_once_if_they_may() -> None:
     assert sorted(at // S for at in world.desk.ended_us.values()) == [4] * 4 + [8] * 4 + [12] * 2
 
 
+def test_a_run_that_is_cancelled_while_it_waits_for_the_model_waits_no_more() -> None:
+    async def many(api: Api, _: Any) -> Any:
+        return len(await api.all([api.agent(str(number)) for number in range(150)]))
+
+    runs: dict[str, dict[str, Any]] = {"r1": {}, "r2": {}}
+    world = play(many, runs=runs, cancels={"r2": S // 2}, max_runs=2, max_concurrency=150)
+    assert world.desk.ends["r1"].status == "completed"
+    assert world.desk.ends["r2"].status == "cancelled"
+    assert world.engine.starved == {}
+
+
 def test_a_graph_is_called_as_its_file_is() -> None:
     assert graph_name("graphs/deep/triage.js") == graph_name("triage.js") == "triage"
 
