@@ -12,12 +12,12 @@ from typing import Final, Literal, NamedTuple
 
 Kind = Literal["name", "number", "string", "template", "regex", "mark"]
 
-_BLANK: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/|\ufeff|(?<![^\n])#![^\n]*)++", re.DOTALL)
+_BLANK: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/|\ufeff|(?<![^\n])#![^\n]*)+", re.DOTALL)
 _NAME: Final = re.compile(r"[A-Za-z_$#\u0080-\uffff][\w$\u0080-\uffff]*")
 _NUMBER: Final = re.compile(r"(?:\d[\w.]*|\.\d\w*)")
-_STRING: Final = re.compile(r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\"", re.DOTALL)
-_TEMPLATE: Final = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*+", re.DOTALL)
-_REGEX: Final = re.compile(r"/(?![*/])(?:[^\\/\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*+\])++/\w*")
+_STRING: Final = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"", re.DOTALL)
+_TEMPLATE: Final = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
+_REGEX: Final = re.compile(r"/(?![*/])(?:[^\\/\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/\w*")
 _MARK: Final = re.compile(r"=>|\?\.|\.\.\.|&&|\|\||\?\?|[=!]==?|.", re.DOTALL)
 
 # After these names comes an expression, so a slash begins a regular expression.

@@ -273,7 +273,7 @@ class Stepper:
         return found
 
     def _asked(self, number: int, due: list[Any]) -> str:
-        kind = type(due[AGAIN]).__name__
+        kind = type(due[AGAIN].body).__name__
         sent = self.script.sent.get(due[CAUSE], {}).get(number)
         return kind if sent is None else f"{kind} to {sent.target}"
 

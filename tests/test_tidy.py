@@ -36,6 +36,11 @@ RULES: list[tuple[Rule, dict[str, str], dict[str, str]]] = [
         {"actors/relay.py": LONG_FUNCTION},
         {"actors/relay.py": LONG_FUNCTION.replace("    x = 1\n", "", 1)},
     ),
+    (
+        tidy.possessive_patterns,
+        {"scenarios/a.py": 'import re\nA = re.compile(r"(?:a|b)*+")\n'},
+        {"scenarios/a.py": 'import re\nA = re.compile(r"(?:a|b)*[*+]\\++")\n'.replace("++", "+")},
+    ),
     (tidy.long_files, {"tests/big.py": "x = 1\n" * 500}, {"tests/big.py": "x = 1\n" * 499}),
     (
         tidy.dead_definitions,

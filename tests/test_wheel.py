@@ -135,7 +135,10 @@ def test_no_import_of_a_top_level_package_is_left(wheel: Path) -> None:
 def test_the_wheel_built_from_the_source_archive_is_the_same(wheel: Path, tmp_path: Path) -> None:
     archive = build(ROOT, "sdist", tmp_path / "sdist")
     with tarfile.open(archive) as opened:
-        opened.extractall(tmp_path, filter="data")
+        if hasattr(tarfile, "data_filter"):
+            opened.extractall(tmp_path, filter="data")
+        else:  # before 3.11.4
+            opened.extractall(tmp_path)  # noqa: S202  the archive is our own
     again = build(tmp_path / "pullcord-0.1.0", "wheel", tmp_path / "wheel")
     assert contents(again) == contents(wheel)
 

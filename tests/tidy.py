@@ -283,6 +283,19 @@ def unfinished(tree: Tree) -> Iterator[str]:
                 yield f"{path}:{number}: finish it or leave it out"
 
 
+def possessive_patterns(tree: Tree) -> Iterator[str]:
+    """Possessive quantifiers and atomic groups: before 3.11.4 some match what they should not."""
+    for path, source in python(tree).items():
+        for node in ast.walk(parse(source)):
+            if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"):
+                continue
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                bare = re.sub(r"\\.|\[[^\]]*\]", "x", first.value)
+                if re.search(r"[*+?}]\+|\(\?>", bare):
+                    yield f"{path}:{node.lineno}: possessive, which Python 3.11.2 gets wrong"
+
+
 def packages_without_layout(tree: Tree) -> Iterator[str]:
     """Packages that don't open with about five lines on their layout, and folders that are none."""
     folders = {str(PurePosixPath(path).parent) for path in python(tree, *PACKAGES)}
