@@ -3,9 +3,8 @@
 What failed for real is then a regression test of milliseconds. The scenario has the log's resolved
 data, its seed, its cell's chance and its replication's number. In the place of latencies and of the
 faults that acted on messages or connections stands one `schedule` a way: when each message arrived,
-or that it never did. What struck actors stands there with the times at which it did, and which of
-their turns failed in a `commit_schedule`. Faults of clocks stay as they are: their chance is the
-same.
+or that it never did. What struck actors and their clocks stands there with the times at which it
+did, and which of their turns failed in a `commit_schedule`. So no fault is a matter of chance.
 
 A real clock is late, so a `timer_schedule` an actor lets its timers fire when they did. Then every
 input comes at its own time, and an order differs only where two came in the same microsecond, which
@@ -27,7 +26,6 @@ from actors.replayer import TURNS
 from logs.read import LogError, RawSection, Section
 from logs.record import (
     FaultRecord,
-    HeaderRecord,
     LateRecord,
     MessageRecord,
     Record,
@@ -40,18 +38,13 @@ from logs.record import (
 from scenarios.cast import ForeignActorError
 from scenarios.explore import with_absolute_files
 from scenarios.replay import job_of_header
-from scenarios.spec import FAULTS
 from scenarios.watchdog import PATIENCE_S
 from scenarios.work import CellJob, build, log_of, scenario_of
-from transports.faults.byte_fault import ByteFault
-from transports.faults.commit_schedule import CommitSchedule
-from transports.faults.fault import CommitFault, LinkFault, StoppingFault
-from transports.faults.kill import Kill
 
 Table = dict[str, Any]
 AFTER_US = 60_000_000  # that a replication may go on behind the end of its log
-# What these did stands in the log, so the tables that asked for it are left out.
-TOLD = (LinkFault, ByteFault, CommitFault, CommitSchedule, StoppingFault, Kill)
+JUMPS, DRIFTS = "clock ", "rate "  # how a record begins of what a clock does
+RIGHT = "1"
 CRASHES = {Commit.KILLED.value: "before", Commit.SILENCED.value: "after"}
 
 
@@ -118,7 +111,7 @@ def _data(section: Section, arrivals: Mapping[Way, list[list[int]]]) -> Table:
     data["name"] = f"{header.scenario}-from-a-log"
     data["run"] = _run(section)
     faults: list[Table] = [
-        *_kept(header),
+        *_clocks(section.records),
         *_failed(section.records),  # asked before the crashes, as they count on
         *strikes(section.records),
         *(
@@ -181,14 +174,41 @@ def _tables(data: Any) -> list[Table]:
     return data if isinstance(data, list) else [data]
 
 
-def _kept(header: HeaderRecord) -> Iterator[Table]:
-    """Yield the faults that act on neither messages nor lives nor commits: those of clocks."""
-    for number, table in enumerate(_tables(header.resolved.get("fault", [])), 1):
-        kind = FAULTS.get(table.get("kind", ""))
-        if kind is None or issubclass(kind, TOLD):
-            continue
-        # Its name names its chance, and without one that was its place among the others.
-        yield {"name": f"{table['kind']}-{number}", **table}
+def _clocks(records: Sequence[Record]) -> Iterator[Table]:
+    """Yield what clocks did, at the times at which they did: jumps, and drifts with their end."""
+    begun: dict[tuple[str, str], tuple[int, str]] = {}  # by actor and fault: since when, at which
+    end_us = records[-1].t + AFTER_US if records else 0
+    number = 0
+    ends = dict.fromkeys(_drifts(records), (end_us, RIGHT))
+    for key, t, rate in [*_rates(records), *((key, *end) for key, end in ends.items())]:
+        since_us, drifts = begun.pop(key, (t, RIGHT))
+        if drifts != RIGHT:
+            number += 1
+            yield _clock("clock_drift", number, key[0], since_us) | {
+                "rate": float(drifts),
+                "for": f"{t - since_us}us",
+            }
+        begun[key] = t, rate
+    for record in records:
+        if isinstance(record, FaultRecord) and record.act.startswith(JUMPS):
+            number += 1
+            table = _clock("clock_step", number, record.actor, record.t)
+            yield table | {"by": record.act.removeprefix(JUMPS)}
+
+
+def _rates(records: Sequence[Record]) -> Iterator[tuple[tuple[str, str], int, str]]:
+    for record in records:
+        if isinstance(record, FaultRecord) and record.act.startswith(DRIFTS):
+            yield (record.actor, record.fault), record.t, record.act.removeprefix(DRIFTS)
+
+
+def _drifts(records: Sequence[Record]) -> dict[tuple[str, str], None]:
+    return dict.fromkeys(key for key, _, _ in _rates(records))
+
+
+def _clock(kind: str, number: int, actor: str, at_us: int) -> Table:
+    name = f"{kind} {number}"
+    return {"kind": kind, "name": name, "actor": _literal(actor), "at": f"{at_us}us"}
 
 
 def _failed(records: Sequence[Record]) -> Iterator[Table]:

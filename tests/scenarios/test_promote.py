@@ -45,6 +45,7 @@ def written(name: str, replication: int = 0, cell: int = 0, **options: Any) -> R
         ("chaos/both_restart", 0),
         ("chaos/crashing_commits", 0),
         ("chaos/set_back", 0),
+        ("chaos/slow_clocks", 0),
         ("chaos/flaky_router", 0),
         ("chaos/bad_middlebox", 0),
         ("published/outbox", 1),
