@@ -11,6 +11,7 @@ speed: at 20 a poll of 20 s takes one.
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable
 from functools import partial
 from heapq import heappop
@@ -37,8 +38,6 @@ from transports.local import MemoryTransport, Transport
 from transports.memory import DOWN, Link, Post
 from transports.wire import WireCodec
 
-# What watchdogs are woken by; Windows has none.
-ALARMS = (signal.SIGALRM,) if hasattr(signal, "SIGALRM") else ()
 QUIET_S = 0.05  # real time in which nothing happens: loopback sockets take far less
 SETTLE_LIMIT_S = 0.5  # real time that the last messages of a replication may take
 
@@ -265,15 +264,12 @@ class TrioWorld(CommittingWorld, ServedWorld):
         if self._supervisor is not None:
             self._supervisor.reset()
         self._reset(replication, recorder)
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ()) if ALARMS else ()
         try:
             trio.run(self._main, clock=clock)
         except (BaseExceptionGroup, trio.TrioInternalError) as error:
             told = what_to_raise(error)
             raise told from told.__cause__
         finally:
-            if ALARMS:
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             self.recorder = self._network = self._nursery = self._clock = None
 
     async def _main(self) -> None:
@@ -296,10 +292,10 @@ class TrioWorld(CommittingWorld, ServedWorld):
                 nursery.cancel_scope.cancel()
         finally:
             self._still_us = self._last_us if self.finished else self.now_us
-            # The scheduler closes what signals wake it by, before it takes it back from them: an
-            # alarm of a watchdog would hit a closed descriptor, and waits for nothing but the end.
-            if ALARMS:
-                signal.pthread_sigmask(signal.SIG_BLOCK, ALARMS)
+            # The scheduler closes what signals wake it by before it takes it back from them, and
+            # an alarm of a watchdog would hit a closed descriptor. There is nothing left to wake.
+            if threading.current_thread() is threading.main_thread():
+                signal.set_wakeup_fd(-1)
 
     async def _open(self, network: Network, nursery: trio.Nursery) -> None:
         """Join the actors; a world may have some that come to it by themselves."""

@@ -169,6 +169,23 @@ def test_however_it_ends_no_socket_and_no_task_is_left(act: Any, error: Any) -> 
     assert no_task_runs()
 
 
+def test_an_alarm_never_hits_a_scheduler_that_ends() -> None:
+    """As a watchdog's may: it would be told of as an exception that nobody can catch."""
+    before = signal.signal(signal.SIGALRM, lambda _number, _frame: None)
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)  # which takes an alarm as well as ours does
+    other.start()
+    signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
+    try:
+        for _ in range(200):
+            Hosted(TrioWorld, until_us=1, a={}).run()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        over.set()
+        other.join()
+
+
 def test_an_interrupt_from_outside_ends_it() -> None:
     def timer(_context: Any, _name: str) -> None:
         signal.raise_signal(signal.SIGINT)
