@@ -43,8 +43,6 @@ from scenarios.work import CellJob, build, log_of, scenario_of
 
 Table = dict[str, Any]
 AFTER_US = 60_000_000  # that a replication may go on behind the end of its log
-JUMPS, DRIFTS = "clock ", "rate "  # how a record begins of what a clock does
-RIGHT = "1"
 CRASHES = {Commit.KILLED.value: "before", Commit.SILENCED.value: "after"}
 
 
@@ -174,41 +172,30 @@ def _tables(data: Any) -> list[Table]:
     return data if isinstance(data, list) else [data]
 
 
-def _clocks(records: Sequence[Record]) -> Iterator[Table]:
-    """Yield what clocks did, at the times at which they did: jumps, and drifts with their end."""
-    begun: dict[tuple[str, str], tuple[int, str]] = {}  # by actor and fault: since when, at which
-    end_us = records[-1].t + AFTER_US if records else 0
-    number = 0
-    ends = dict.fromkeys(_drifts(records), (end_us, RIGHT))
-    for key, t, rate in [*_rates(records), *((key, *end) for key, end in ends.items())]:
-        since_us, drifts = begun.pop(key, (t, RIGHT))
-        if drifts != RIGHT:
-            number += 1
-            yield _clock("clock_drift", number, key[0], since_us) | {
-                "rate": float(drifts),
-                "for": f"{t - since_us}us",
-            }
-        begun[key] = t, rate
+def _clocks(records: Sequence[Record]) -> list[Table]:
+    """Return what clocks did, at the times at which they did: jumps, and drifts with their end."""
+    tables: list[Table] = []
+    drifting: dict[tuple[str, str], tuple[int, Table]] = {}  # since when, by actor and fault
     for record in records:
-        if isinstance(record, FaultRecord) and record.act.startswith(JUMPS):
-            number += 1
-            table = _clock("clock_step", number, record.actor, record.t)
-            yield table | {"by": record.act.removeprefix(JUMPS)}
-
-
-def _rates(records: Sequence[Record]) -> Iterator[tuple[tuple[str, str], int, str]]:
-    for record in records:
-        if isinstance(record, FaultRecord) and record.act.startswith(DRIFTS):
-            yield (record.actor, record.fault), record.t, record.act.removeprefix(DRIFTS)
-
-
-def _drifts(records: Sequence[Record]) -> dict[tuple[str, str], None]:
-    return dict.fromkeys(key for key, _, _ in _rates(records))
-
-
-def _clock(kind: str, number: int, actor: str, at_us: int) -> Table:
-    name = f"{kind} {number}"
-    return {"kind": kind, "name": name, "actor": _literal(actor), "at": f"{at_us}us"}
+        if not isinstance(record, FaultRecord):
+            continue
+        what, _, amount = record.act.partition(" ")
+        table: Table = {"actor": _literal(record.actor), "at": f"{record.t}us"}
+        if what == "clock":
+            tables.append({"kind": "clock_step", **table, "by": amount})
+        elif what == "rate":
+            key = record.actor, record.fault
+            if key in drifting:
+                since_us, drift = drifting.pop(key)
+                drift["for"] = f"{record.t - since_us}us"
+            if float(amount) != 1:
+                rest = f"{records[-1].t + AFTER_US - record.t}us"  # unless it ends before
+                drift = {"kind": "clock_drift", **table, "rate": float(amount), "for": rest}
+                drifting[key] = record.t, drift
+                tables.append(drift)
+    for number, table in enumerate(tables, 1):
+        table["name"] = f"{table['kind']} {number}"
+    return tables
 
 
 def _failed(records: Sequence[Record]) -> Iterator[Table]:
