@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
 import msgspec
@@ -44,12 +43,7 @@ class View(Protocol):
     def __enter__(self) -> Self:
         """Begin."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         """Leave the terminal as it was."""
 
     def told(self, now_us: int, event: str, fields: dict[str, Any]) -> None:
@@ -70,12 +64,7 @@ class Lines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         self.stream.flush()
 
     def told(self, now_us: int, event: str, fields: dict[str, Any]) -> None:
@@ -119,12 +108,7 @@ class LiveTree:
         self.live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         self.draw()
         self.live.stop()
 

@@ -21,26 +21,20 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self, get_args
+from typing import Self, get_args
 
 from actors.edges.vm_worker import LENGTH_BYTES, pack
-from actors.graphs.meta import MetaError
 from actors.graphs.script import MISSING, not_loading, read_prelude
 from actors.graphs.seam import (
     LimitKind,
-    Seed,
-    Settlement,
     VmLimitError,
     VmLimits,
     VmMissingError,
-    VmState,
     VmTurn,
 )
-from actors.graphs.turns import read_turn, refused, settle_text, start_text
+from actors.graphs.turns import Call, TextVm, read_turn
 
 # What dies together. More save processes: 64 MB of a thousand scripts' 14 GB.
 VMS_PER_WORKER = 16
@@ -55,7 +49,6 @@ BOOT = (
 )
 WORKER = f"{__package__}.vm_worker"
 
-Call = Literal["start", "settle"]
 KINDS: tuple[LimitKind, ...] = get_args(LimitKind)
 
 
@@ -237,29 +230,15 @@ def error_of(answer: str) -> VmLimitError | VmMissingError:
     return VmLimitError(kind, sentence)
 
 
-class ProcessVm:
+class ProcessVm(TextVm):
     """A VM of the seam, in a child process."""
 
     def __init__(self, port: ProcessVmPort, worker: Worker, limits: VmLimits) -> None:
+        super().__init__(limits)
         self.port = port
         self.worker = worker
-        self.limits = limits
         self.number = next(worker.numbers)
-        self.lines = 0
         self.closed = False
-
-    def start(self, source: str, args: Any, seed: Seed, state: VmState) -> VmTurn:
-        """See Vm."""
-        try:
-            text = start_text(source, args, seed, state, self.limits.output_bytes)
-        except MetaError as error:
-            return refused(error)
-        self.lines = source.count("\n") + 1
-        return self.turn("start", text)
-
-    def settle(self, settlements: Sequence[Settlement], state: VmState) -> VmTurn:
-        """See Vm."""
-        return self.turn("settle", settle_text(settlements, state))
 
     def turn(self, op: Call, text: str) -> VmTurn:
         """Run one turn; a VM that went over a limit is closed, its process takes no new ones."""
@@ -353,12 +332,7 @@ class ProcessVmPort:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         self.close()
 
 

@@ -7,22 +7,11 @@ thread that calls it needs a stack larger than the limits' `stack_bytes`: a main
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import resources
-from typing import Any
 
 from actors.graphs.isolate import ARCHIVED, Isolate, OverLimitError
-from actors.graphs.meta import MetaError
-from actors.graphs.seam import (
-    Seed,
-    Settlement,
-    VmLimitError,
-    VmLimits,
-    VmMissingError,
-    VmState,
-    VmTurn,
-)
-from actors.graphs.turns import read_turn, refused, settle_text, start_text
+from actors.graphs.seam import VmLimitError, VmLimits, VmMissingError, VmTurn
+from actors.graphs.turns import Call, TextVm, read_turn
 
 PACKAGE = __package__  # another one in the wheel
 MISSING = "Graphs need the JavaScript engine: pip install 'pullcord[graphs]'"
@@ -41,10 +30,11 @@ def not_loading(why: str) -> VmMissingError:
     )
 
 
-class ScriptVm:
+class ScriptVm(TextVm):
     """A VM of the seam, in this process."""
 
     def __init__(self, prelude: str, limits: VmLimits) -> None:
+        super().__init__(limits)
         try:
             isolate = Isolate(prelude)
         except ModuleNotFoundError:
@@ -59,23 +49,8 @@ class ScriptVm:
             output_bytes=limits.output_bytes,
         )
         self.isolate: Isolate | None = isolate
-        self.limits = limits
-        self.lines = 0
 
-    def start(self, source: str, args: Any, seed: Seed, state: VmState) -> VmTurn:
-        """See Vm."""
-        try:
-            text = start_text(source, args, seed, state, self.limits.output_bytes)
-        except MetaError as error:
-            return refused(error)
-        self.lines = source.count("\n") + 1
-        return self.turn("start", text)
-
-    def settle(self, settlements: Sequence[Settlement], state: VmState) -> VmTurn:
-        """See Vm."""
-        return self.turn("settle", settle_text(settlements, state))
-
-    def turn(self, op: str, text: str) -> VmTurn:
+    def turn(self, op: Call, text: str) -> VmTurn:
         """Run one turn; a VM that went over a limit is dropped."""
         if self.isolate is None:
             raise VmLimitError("died", "the script's VM is closed")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,6 +21,7 @@ from actors.graphs.seam import (
     Seed,
     Settlement,
     VmLimitError,
+    VmLimits,
     VmState,
     VmTurn,
 )
@@ -29,9 +30,36 @@ PAD_LINES = 1_000  # as in prelude.js: the script's line 1 is the engine's line 
 FILE = "graph.js"  # in stacks; which file it was, the engine knows
 FRAME = re.compile(r"^\s*at (?:(.*) \()?<input>:(\d+):(\d+)\)?$", re.MULTILINE)
 
+Call = Literal["start", "settle"]
+
 _encode = msgspec.json.encode
 _decode_turn = msgspec.json.Decoder(VmTurn).decode
 _replace = msgspec.structs.replace
+
+
+class TextVm:
+    """A VM of the seam whose turns are text: wherever the script runs, it begins and goes on so."""
+
+    def __init__(self, limits: VmLimits) -> None:
+        self.limits = limits
+        self.lines = 0
+
+    def start(self, source: str, args: Any, seed: Seed, state: VmState) -> VmTurn:
+        """See Vm."""
+        try:
+            text = start_text(source, args, seed, state, self.limits.output_bytes)
+        except MetaError as error:
+            return refused(error)
+        self.lines = source.count("\n") + 1
+        return self.turn("start", text)
+
+    def settle(self, settlements: Sequence[Settlement], state: VmState) -> VmTurn:
+        """See Vm."""
+        return self.turn("settle", settle_text(settlements, state))
+
+    def turn(self, op: Call, text: str) -> VmTurn:
+        """Run one turn; a VM that went over a limit runs no more."""
+        raise NotImplementedError
 
 
 def start_text(source: str, args: Any, seed: Seed, state: VmState, room: int) -> str:
