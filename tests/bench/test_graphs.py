@@ -5,7 +5,7 @@ import re
 import pytest
 
 # The engine is an extra.
-pytest.importorskip("_quickjs")
+pytest.importorskip("_quickjs", reason="quickjs-ng has no wheel for this machine")
 
 from actors.graphs.script import ScriptVmPort
 from bench import graphs

@@ -18,6 +18,9 @@ from transports.envelope import Envelope
 from transports.faults.fault import Fault, Keeper
 from transports.units import Duration, Offset, parse_duration, parse_offset
 
+# What a log is turned into: no scenario is written with them, and no random plan has them.
+FROM_LOGS = frozenset({"schedule", "timer_schedule", "commit_schedule"})
+
 
 class FakeWorld:
     """A host of which only the time moves, and which writes down what is done to its actors."""

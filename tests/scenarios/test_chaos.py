@@ -12,6 +12,7 @@ from scenarios.load import Plan, load_plan
 from scenarios.results import Exit, Results
 from scenarios.run import run
 from scenarios.spec import FAULTS
+from tests.contracts.fault import FROM_LOGS
 from tests.scenarios.commandline import ROOT, command
 
 FOLDER = ROOT / "scenarios" / "chaos"
@@ -22,7 +23,6 @@ BY_CHANCE = frozenset(("crashing_commits",))
 REPLICATIONS = {"crashing_commits": 40, "weekend": 3}  # of the others 10; what chance decides
 # A sleep of 60 hours takes 36 minutes of a wall clock at a hundredfold speed.
 SHORTER: dict[str, dict[str, Any]] = {"weekend": {"fault.for": "5m", "run.until": "done"}}
-FROM_LOGS = {"schedule", "timer_schedule", "commit_schedule"}  # what a log is turned into
 UNSAFE = "../ablation/unsafe.py"
 
 

@@ -25,7 +25,7 @@ from tests.actors.harness import Trace
 from tests.scenarios.commandline import command, records
 from tests.scenarios.loading import load, rows, told
 
-pytest.importorskip("quickjs")
+pytest.importorskip("quickjs", reason="quickjs-ng has no wheel for this machine")
 
 GRAPH = """
 const found = await parallel([1, 2, 3].map(n => () => agent(`number ${n}`)));

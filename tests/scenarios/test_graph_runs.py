@@ -15,7 +15,7 @@ from scenarios.shipped import shipped
 from tests.actors.graphs.graph_world import GraphWorld
 from tests.actors.graphs.models import Fixed
 
-pytest.importorskip("quickjs")
+pytest.importorskip("quickjs", reason="quickjs-ng has no wheel for this machine")
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "graphs"
 FILES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.js"))}

@@ -18,6 +18,7 @@ from scenarios.shrink_start import HERE, prepared
 from scenarios.shrink_trial import cell_of, replication_of
 from scenarios.source import read_source
 from scenarios.spec import FAULTS
+from tests.contracts.fault import FROM_LOGS
 from transports.faults.byte_fault import ByteFault
 
 BASE = """
@@ -69,9 +70,6 @@ def test_the_acts_of_each_fault_of_a_plan_do_the_same(number: int, tmp_path: Pat
             assert happened({**data, "fault": faults}) == wanted, data["fault"][index]
             assert not any({"probability", "every", "on"} & one.keys() for one in made)
             SEEN.add(data["fault"][index]["kind"])
-
-
-FROM_LOGS = ("schedule", "timer_schedule", "commit_schedule")  # what a log is turned into
 
 
 def test_the_plans_had_every_kind_of_fault_that_acts_one_by_one(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from scenarios.load import Plan, load_plan
 from scenarios.results import ScenarioResult
 from scenarios.run import run
 from scenarios.spec import FAULTS
+from tests.contracts.fault import FROM_LOGS
 
 PLANS = {"cancels": 40_000, "agents": 30_000, "owner": 30_000}  # of `make soak`, by workload
 FEW_PLANS = 25  # of the ordinary test, for each workload
@@ -24,8 +25,6 @@ SEED = 11  # test_explore takes others
 TCP_REPLICATIONS = 200
 FEW_TCP_REPLICATIONS = 2
 TCP_SPEED = 200.0  # a time-out of 10 s is then 50 ms of the machine
-
-FROM_LOGS = {"schedule", "timer_schedule", "commit_schedule"}  # what a log is turned into
 
 Say = Callable[[str], None]
 

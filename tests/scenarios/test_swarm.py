@@ -15,6 +15,7 @@ from scenarios.explore import with_plan
 from scenarios.spec import FAULTS
 from scenarios.swarm import BREAKING, HEAL_S, MESSAGES_OF_RUNS, plan_of
 from tests.actors.harness import Trace
+from tests.contracts.fault import FROM_LOGS
 from tests.scenarios.loading import load
 from transports.faults.byte_fault import ByteFault
 from transports.faults.fault import LinkFault
@@ -32,7 +33,7 @@ def test_a_plan_depends_on_its_seed_and_number_alone() -> None:
 def test_plans_have_every_kind_of_fault_and_leave_every_kind_out() -> None:
     seen = Counter(kind for plan in PLANS for kind in {table["kind"] for table in plan})
     # All but those that a log is turned into.
-    assert set(seen) == set(FAULTS) - {"schedule", "timer_schedule", "commit_schedule"}
+    assert set(seen) == set(FAULTS) - FROM_LOGS
     for kind, count in seen.items():
         rare = issubclass(FAULTS[kind], ByteFault)
         assert (12 < count < 60) if rare else (30 < count < 250), kind

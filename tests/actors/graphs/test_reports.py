@@ -15,7 +15,7 @@ from tests.actors.graphs.graph_world import GraphWorld
 from tests.actors.graphs.models import Deaf, Fixed
 from tests.actors.harness import S
 
-pytest.importorskip("quickjs")
+pytest.importorskip("quickjs", reason="quickjs-ng has no wheel for this machine")
 
 PARALLEL = "parallel(Array.from({ length: 100 }, (_, n) => () => agent(`number ${n}`)))"
 
