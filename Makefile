@@ -60,21 +60,7 @@ soak: $(STAMP)
 	@.venv/bin/python -m pytest -m soak
 
 bench: $(STAMP)
-	@.venv/bin/python -m bench.run
-	@echo
-	@.venv/bin/python -m bench.wire
-	@echo
-	@.venv/bin/python -m bench.herd
-	@echo
-	@.venv/bin/python -m bench.proxy
-	@echo
-	@.venv/bin/python -m bench.store
-	@echo
-	@.venv/bin/python -m bench.logs
-	@echo
-	@.venv/bin/python -m bench.step
-	@echo
-	@.venv/bin/python -m bench.graphs
+	@for each in run wire herd proxy store logs step graphs; do .venv/bin/python -m bench.$$each && echo || exit; done
 
 # Needs the network. Universal: one file for every Python from 3.11 on, Linux and macOS.
 lock: $(STAMP)
