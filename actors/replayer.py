@@ -35,9 +35,10 @@ from logs.record import (
     TimerRecord,
     UnansweredRecord,
     UndoneRecord,
+    type_of,
 )
 from transports.clock import EPOCH_US, RIGHT_PPM
-from transports.codec import one_of, plain
+from transports.codec import as_json, one_of
 from transports.envelope import Envelope
 from transports.memory import Link
 from transports.units import parse_offset
@@ -147,7 +148,7 @@ class ReplayContext(HostContext):
             if (
                 next_one.target == target
                 and next_one.reply_to == reply_to
-                and (self._world.whole or _told(next_one.body) == _told(body))
+                and (self._world.whole or as_json(next_one.body) == as_json(body))
             ):
                 return self.expected.popleft().id
         return next(self._world.unknown)
@@ -278,7 +279,7 @@ class Replayer(HostedWorld):
     ) -> Callable[[], Any] | Difference:
         envelope = self.typed(record.envelope)
         if envelope is None:
-            kind = _name_of(record.envelope.body)
+            kind = type_of(record.envelope.body)
             return Difference(record, f"its {kind} is no message of this version")
         if envelope.reply_to and not context.answered(envelope.reply_to):
             return Difference(record, "it answers a question that was not open")
@@ -336,7 +337,7 @@ class Replayer(HostedWorld):
     ) -> Difference | None:
         said = self.script.said.get(record.n, [])
         logged = [Output(one.event, "", one.fields) for one in said]
-        made = [Output(event, "", _told(fields)) for event, fields in context.said]
+        made = [Output(event, "", as_json(fields)) for event, fields in context.said]
         logged += [_output(envelope) for envelope in messages]
         # Of a log that lacks messages, those that it has must be among them.
         every = self.whole or bool(context.expected)
@@ -372,16 +373,5 @@ class Replayer(HostedWorld):
 
 
 def _output(envelope: Envelope[Any]) -> Output:
-    body = _told(envelope.body)
-    return Output(_name_of(body), envelope.target, body, envelope.reply_to, envelope.traceparent)
-
-
-def _name_of(body: Any) -> str:
-    return str(body.get("type", "message")) if isinstance(body, dict) else type(body).__name__
-
-
-def _told(value: Any) -> Any:
-    """Return what a log would have of a value: JSON's own types."""
-    if isinstance(value, dict) and not value:
-        return value
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
+    body = as_json(envelope.body)
+    return Output(type_of(body), envelope.target, body, envelope.reply_to, envelope.traceparent)

@@ -29,6 +29,13 @@ class Record(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
     cause: int
 
 
+def type_of(body: Any) -> str:
+    """Return the type of a message, also of one as a log has it."""
+    if isinstance(body, dict):
+        return str(body.get("type", "message"))
+    return type(body).__name__
+
+
 class StartRecord(Record, frozen=True, gc=False, tag="start"):
     """An actor begins its boot number `boot`."""
 

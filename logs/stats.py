@@ -25,8 +25,9 @@ from logs.record import (
     StartRecord,
     TimerRecord,
     UnansweredRecord,
+    type_of,
 )
-from logs.words import kind_of, type_of
+from logs.words import kind_of
 
 TURNS = (StartRecord, MessageRecord, TimerRecord, UnansweredRecord)  # each is a turn's input
 

@@ -24,9 +24,10 @@ from logs.record import (
     StartRecord,
     UnansweredRecord,
     UndoneRecord,
+    type_of,
 )
 from logs.runs import Runs
-from logs.words import brief, type_of, value_text
+from logs.words import brief, value_text
 
 Fields = dict[str, Any]
 _LOSSES = (DropRecord, LateRecord, UnansweredRecord)  # where a fault lasts they come in dozens

@@ -24,6 +24,7 @@ from logs.record import (
     TimerRecord,
     UnansweredRecord,
     UndoneRecord,
+    type_of,
 )
 from transports.envelope import Envelope
 
@@ -45,13 +46,6 @@ def seconds(t_us: int) -> str:
 def short(text: str) -> str:
     """Return a text with its ids shortened: `3212…000000000001`."""
     return _TAGGED_ID.sub(r"\1…\2", _ID.sub(r"\1…\2", text))
-
-
-def type_of(body: Any) -> str:
-    """Return the type of a message as a log has it."""
-    if isinstance(body, dict):
-        return str(body.get("type", "message"))
-    return type(body).__name__
 
 
 def brief(body: Any) -> str:

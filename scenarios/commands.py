@@ -356,11 +356,10 @@ def names(
 
 def schema() -> int:
     """Print the JSON Schema of scenario files, for editors."""
-    from msgspec import json
-
+    from scenarios.json_text import indented
     from scenarios.schema import json_schema
 
-    sys.stdout.write(json.format(json.encode(json_schema()), indent=2).decode() + "\n")
+    sys.stdout.write(indented(json_schema()))
     return 0
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import msgspec
-
 from scenarios.explore import Explored, explore, found_file
 from scenarios.folder import unwritable
 from scenarios.grid import Row
+from scenarios.json_text import indented
 from scenarios.load import Plan
 from scenarios.render import STYLES, Text
 from scenarios.request import ExploreLimits
@@ -71,7 +70,7 @@ def _tell(
     data = found_file(plan, index, seed, found)
     text.line(("violated", STYLES["fail"]), f" {found.check} {name}, plan {found.plan}:")
     text.line(f"  {found.sentence}")
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
+    path.write_text(indented(data), encoding="utf-8")
     words = ["pullcord", "run", str(path), "--logs", "all"]
     text.line(f"  reproduce: {shlex.join(words)}")
     smaller = ["pullcord", "shrink", str(path), "--replication", str(found.plan)]

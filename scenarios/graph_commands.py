@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from scenarios.choices import Color
 from scenarios.flags import flag, switch
+from scenarios.json_text import indented
 
 if TYPE_CHECKING:
     from scenarios.graph_backends import Choice
@@ -149,10 +150,8 @@ def list_(
     set_color(color)
     found = list(listing())
     if json:
-        import msgspec
-
         rows = [dict(zip(("name", "description", "file"), one, strict=True)) for one in found]
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n")
+        sys.stdout.write(indented(rows))
         return 0
     from scenarios.graph_progress import one_line
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from actors.graphs.meta import MetaError, read_script
+from scenarios.folder import write_whole
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 
 SHIPPED: Final = Path(__file__).resolve().parent / "graphs"
@@ -179,11 +180,8 @@ def save(graph: Graph, name: str, *, replace: bool) -> Path:
         answers = text_of(graph.answers, str(graph.answers))
         copies[target.with_name(name + ANSWERS_SUFFIX)] = answers
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for path, text in copies.items():
-            draft = path.with_name(f".{path.name}.{os.getpid()}")
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(path)
+            write_whole(path, text.encode())
     except OSError as error:
         raise refusal(str(folder), f"it can't be written: {error.strerror}") from None
     return target

@@ -18,6 +18,7 @@ from scenarios.cast import ForeignActorError
 from scenarios.checks import CHECKS, Check, CheckFailedError, judge, load_check
 from scenarios.checks.history import History
 from scenarios.grid import Row, grid
+from scenarios.json_text import indented
 from scenarios.log_history import Cut, history_of_log
 from scenarios.log_sections import refuse, sections
 from scenarios.problems import printable
@@ -264,4 +265,4 @@ def as_json(report: Report) -> str:
             for one in report.checks
         ],
     }
-    return msgspec.json.format(msgspec.json.encode(table), indent=2).decode() + "\n"
+    return indented(table)

@@ -138,8 +138,7 @@ def story(
     color: Annotated[Color, ColorFlag] = "auto",
 ) -> int:
     """Tell one run's story across the actors; of a log alone, list its runs."""
-    from msgspec import json
-
+    from scenarios.json_text import indented
     from scenarios.log_story import list_runs, runs_of, show_story, tell
     from scenarios.terminal import colored, set_color, width_columns
 
@@ -147,13 +146,13 @@ def story(
     if log is not None:
         head, told = tell(log, run, cell, replication)
         if format == "json":
-            sys.stdout.write(json.format(json.encode(told), indent=2).decode() + "\n")
+            sys.stdout.write(indented(told))
         else:
             show_story(head, told, lines(color))
         return 0
     found = list(runs_of(Path(run), cell, replication))
     if format == "json":
-        sys.stdout.write(json.format(json.encode(found), indent=2).decode() + "\n")
+        sys.stdout.write(indented(found))
     else:
         table = list_runs(found, width_columns(sys.stdout), colored=colored(sys.stdout))
         sys.stdout.writelines(f"{line}\n" for line in table)

@@ -14,9 +14,8 @@ from typing import Any
 import msgspec
 
 from logs.read import Section
-from logs.record import HeaderRecord, Record
+from logs.record import HeaderRecord, Record, type_of
 from logs.runs import CARRIED
-from logs.words import type_of
 from scenarios.cast import ForeignActorError
 from scenarios.cell import CellLoader
 from scenarios.checks.history import History, Tables

@@ -13,6 +13,7 @@ from logs.seek import Entry, raw_section
 from logs.stats import MessageStats, Stats, Tally
 from logs.words import seconds
 from scenarios.grid import Row, grid
+from scenarios.json_text import indented
 from scenarios.problems import printable
 from scenarios.render import number, plural
 
@@ -107,7 +108,7 @@ def _fates(one: MessageStats) -> tuple[str, ...]:
 
 def as_json(parts: Sequence[Part]) -> str:
     """Return the figures as JSON: a list with the sections, if they were wanted, and the total."""
-    return msgspec.json.format(msgspec.json.encode(parts), indent=2).decode() + "\n"
+    return indented(parts)
 
 
 def as_csv(parts: Sequence[Part]) -> str:

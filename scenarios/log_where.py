@@ -23,9 +23,9 @@ from typing import Any
 import msgspec
 
 from actors.events import EVENTS
-from logs.record import KINDS, EventRecord, Record
+from logs.record import KINDS, EventRecord, Record, type_of
 from logs.runs import CARRIED, Runs
-from logs.words import kind_of, type_of
+from logs.words import kind_of
 from scenarios.matchers import MESSAGES, PARTS, MetricError, parse_matcher
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 from transports.envelope import Envelope

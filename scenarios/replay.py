@@ -171,7 +171,7 @@ def replay(
         if header.driver == "sim" and window.is_all:
             if job not in cells:
                 cells[job] = build(job)
-            records, cut, divergence = _again(raw, job, cells[job])
+            records, cut, divergence = _again(raw, job, cells[job], header.replication)
         else:
             section = raw.section()
             if job not in hosts:
@@ -232,12 +232,14 @@ class _Comparer(io.RawIOBase):
         return self.difference is None and self._at < len(self._expected)
 
 
-def _again(raw: RawSection, job: CellJob, cell: CellRun) -> tuple[int, bool, Divergence | None]:
+def _again(
+    raw: RawSection, job: CellJob, cell: CellRun, replication: int
+) -> tuple[int, bool, Divergence | None]:
     """Run a replication again; return how many records it has, whether it was cut, what differs."""
     lines = raw.lines[1:]
     torn = bool(lines) and not lines[-1].endswith(b"\n")
     comparer = _Comparer(b"".join(lines[:-1] if torn else lines))
-    log_of(job, cell, raw.header().replication, comparer, PATIENCE_S)  # type: ignore[arg-type]  # it is written to
+    log_of(job, cell, replication, comparer, PATIENCE_S)  # type: ignore[arg-type]  # it is written to
     cut = torn or not lines or not lines[-1].startswith(b'{"kind":"end"')
     records = len(lines) - (not cut)
     if comparer.difference is None and not comparer.missing:

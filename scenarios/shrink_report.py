@@ -21,6 +21,7 @@ import msgspec
 
 from scenarios.cell import SECTIONS
 from scenarios.executors import processes
+from scenarios.json_text import indented
 from scenarios.log_sections import refuse
 from scenarios.overrides import TOP
 from scenarios.render import STYLES, Text, plural
@@ -203,7 +204,7 @@ def file_text(found: Found, shrunk: Shrunk, out: Path) -> str:
         swept = {key: [value] for key, value in found.start.assignments}
         data = {**data, "sweep": {"product": swept}}
     if out.suffix == ".json":
-        return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"
+        return indented(data)
     head = (
         "The smallest scenario in which "
         + (f"{found.goal.check} does not hold:" if found.goal.check else f"{found.goal.words}:"),

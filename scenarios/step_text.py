@@ -27,7 +27,7 @@ from scenarios.render import plural
 from scenarios.step_state import Change, changes, text
 from scenarios.stepper import Due, DueChange, Mail, Moment, Sent, Stepper, Turn
 from transports.clock import RIGHT_PPM
-from transports.codec import plain
+from transports.codec import as_json
 
 Mark = Literal["", "head", "dim", "changed", "new", "gone", "wrong"]
 SIGNS: Final[dict[Mark, str]] = {"changed": "*", "new": "+", "gone": "-", "wrong": "!"}
@@ -250,8 +250,7 @@ def _as_logged(envelope: Any) -> Any:
     """Return an envelope whose body is as a log has it, which is how messages are told."""
     if isinstance(envelope.body, dict):
         return envelope
-    body = msgspec.json.decode(msgspec.json.encode(envelope.body, enc_hook=plain))
-    return msgspec.structs.replace(envelope, body=body)
+    return msgspec.structs.replace(envelope, body=as_json(envelope.body))
 
 
 # Under way

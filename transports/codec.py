@@ -21,6 +21,11 @@ def plain(value: Any) -> int:
     raise TypeError(f"a message can't hold a {type(value).__name__}")
 
 
+def as_json(value: Any) -> Any:
+    """Return what a log would have of a message or a value: JSON's own types."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
+
+
 class FrameError(ValueError):
     """A frame cannot be sent or read; nothing of it was used."""
 

@@ -28,10 +28,11 @@ from logs.record import (
     TimerRecord,
     UnansweredRecord,
     UndoneRecord,
+    type_of,
 )
 from logs.runs import Runs
 from logs.story import summaries
-from logs.words import kind_of, type_of, value_text
+from logs.words import kind_of, value_text
 from transports.clock import EPOCH_US
 from transports.traceparent import parent_of, trace_of
 

@@ -28,9 +28,10 @@ from logs.record import (
     TimerRecord,
     UnansweredRecord,
     UndoneRecord,
+    type_of,
 )
 from logs.story import Summary, summaries
-from logs.words import kind_of, type_of
+from logs.words import kind_of
 
 TURN_US: Final = 1  # how long a turn is shown
 TEXT_LIMIT_CHARS: Final = 4_000  # of one argument; a result may have 100,000

@@ -9,9 +9,9 @@ from typing import IO, Any, Final
 import msgspec
 
 from logs.read import Section
-from logs.record import EventRecord, Record
+from logs.record import EventRecord, Record, type_of
 from logs.runs import CARRIED, Runs
-from logs.words import kind_of, type_of
+from logs.words import kind_of
 
 COLUMNS: Final = (
     "scenario", "cell", "replication", "n", "t_us", "kind", "actor", "cause", "boot", "source",

@@ -24,9 +24,8 @@ from logs.export.otlp import request, trace_id
 from logs.export.perfetto import trace
 from logs.export.table import COLUMNS, write_head, write_rows
 from logs.read import Section
-from logs.record import KINDS, DropRecord, MessageRecord, SendRecord
+from logs.record import KINDS, DropRecord, MessageRecord, SendRecord, type_of
 from logs.story import summaries
-from logs.words import type_of
 from tests.logs.samples import OUTBOX_RUN, Made, log_of, section
 
 LOGS = ("published/outbox", "chaos/agent_dies", "chaos/swapping", "published/cancel")

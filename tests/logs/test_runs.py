@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import messages
-from logs.record import MessageRecord, TimerRecord
+from logs.record import MessageRecord, TimerRecord, type_of
 from logs.runs import Runs
-from logs.words import kind_of, type_of
+from logs.words import kind_of
 from tests.logs.samples import OUTBOX_RUN, Made, log_of, section
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import messages
-from logs.record import EventRecord
+from logs.record import EventRecord, type_of
 from logs.runs import Runs
-from logs.words import kind_of, type_of
+from logs.words import kind_of
 from scenarios.log_where import is_run, parse_where
 from scenarios.problems import ScenarioError
 from tests.logs.samples import OUTBOX_RUN, Made, log_of, section
