@@ -24,10 +24,9 @@ from actors.host import AGAIN, TURN_FAILED, HostContext, HostedWorld
 from actors.mailbox import MAILBOX_LIMIT
 from actors.simulator import Due
 from logs.record import (
-    DropRecord,
+    Carried,
     EventRecord,
     FaultRecord,
-    LateRecord,
     MessageRecord,
     Record,
     SendRecord,
@@ -103,7 +102,7 @@ class Script:
             self.said.setdefault(record.cause, []).append(record)
         elif isinstance(record, UndoneRecord):
             self.undone[record.cause] = record
-        elif isinstance(record, MessageRecord | DropRecord | LateRecord | SendRecord):
+        elif isinstance(record, Carried):
             self.whole = self.whole or isinstance(record, SendRecord)
             envelope = record.envelope
             if envelope.cause:

@@ -82,6 +82,11 @@ class SendRecord(Record, frozen=True, gc=False, tag="send"):
     envelope: Envelope[Any]
 
 
+# What became of a message, and every record that has one's envelope.
+Ended = MessageRecord | LateRecord | DropRecord
+Carried = Ended | SendRecord
+
+
 class FaultRecord(Record, frozen=True, gc=False, tag="fault"):
     """A fault does something to an actor.
 

@@ -13,12 +13,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from logs.record import (
-    DropRecord,
+    Carried,
     EventRecord,
-    LateRecord,
     MessageRecord,
     Record,
-    SendRecord,
     TimerRecord,
     UnansweredRecord,
     UndoneRecord,
@@ -29,7 +27,6 @@ from transports.traceparent import accepted
 DEPTH_LIMIT = 8  # how deep ids are looked for; ours lie at most three tables deep
 ID_LIMIT_CHARS = 200  # a longer text is no id
 CONTENT = frozenset({"arguments", "result", "error"})  # what users send, which may say anything
-CARRIED = (MessageRecord, LateRecord, DropRecord, SendRecord)
 
 _KEY = "idempotency_key"
 
@@ -55,7 +52,7 @@ class Runs:
         """Take what a record tells of runs."""
         if isinstance(record, EventRecord):
             self._learn_event(record)
-        elif isinstance(record, CARRIED):
+        elif isinstance(record, Carried):
             if isinstance(record, MessageRecord):
                 self._turns[record.n] = record
             self._learn_message(record.envelope)
@@ -67,7 +64,7 @@ class Runs:
         found: dict[str, None] = {}
         if isinstance(record, EventRecord):
             self._look(record.fields, found)
-        elif isinstance(record, CARRIED):
+        elif isinstance(record, Carried):
             self._look_at(record.envelope, found)
         elif isinstance(record, UnansweredRecord):
             asked = self._asked.get((record.actor, record.id))

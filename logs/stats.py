@@ -16,9 +16,9 @@ import msgspec
 from logs.read import Section
 from logs.record import (
     DropRecord,
+    Ended,
     EventRecord,
     FaultRecord,
-    LateRecord,
     MessageRecord,
     Record,
     SendRecord,
@@ -167,7 +167,7 @@ class Tally:
                     self._latencies.setdefault(name, array("q")).append(record.t - since)
 
     def _count(self, record: Record) -> None:
-        if isinstance(record, MessageRecord | LateRecord | DropRecord):
+        if isinstance(record, Ended):
             fates = self._messages.setdefault(type_of(record.envelope.body), Counter())
             fates[kind_of(record)] += 1
             if isinstance(record, DropRecord):

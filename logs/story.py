@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from logs.record import (
+    Carried,
     DropRecord,
+    Ended,
     EventRecord,
     FaultRecord,
     LateRecord,
@@ -129,7 +131,7 @@ class _Teller:
     def tell(self, records: Sequence[Record], runs: Runs) -> Iterator[tuple[Record, str]]:
         """Yield what is to be told, each with the record that tells it."""
         for record in records:
-            if isinstance(record, MessageRecord | LateRecord | DropRecord | SendRecord):
+            if isinstance(record, Carried):
                 envelope = record.envelope
                 self._asked.setdefault((envelope.source, envelope.id), envelope.body)
             if isinstance(record, MessageRecord):
@@ -153,7 +155,7 @@ class _Teller:
         if isinstance(record, SendRecord):
             self._sent[record.envelope.source, record.envelope.id] = record
             return ""
-        if isinstance(record, MessageRecord | LateRecord | DropRecord):
+        if isinstance(record, Ended):
             envelope = record.envelope
             self._sent.pop((envelope.source, envelope.id), None)
         if isinstance(record, MessageRecord):
@@ -250,7 +252,7 @@ def _of_actor(record: Record) -> str:
     return ""
 
 
-def _way(record: MessageRecord | LateRecord | DropRecord | SendRecord) -> str:
+def _way(record: Carried) -> str:
     return f"{record.envelope.source} to {record.envelope.target}"
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from logs.record import (
+    Carried,
     DropRecord,
     EventRecord,
     FaultRecord,
     LateRecord,
-    MessageRecord,
     Record,
     SendRecord,
     StartRecord,
@@ -28,7 +28,6 @@ from logs.record import (
 )
 from transports.envelope import Envelope
 
-Carried = MessageRecord | LateRecord | DropRecord | SendRecord  # records that have an envelope
 VALUE_LIMIT_CHARS = 60  # of one value in a line; the whole stands in the log
 # A seeded id tells the replication first and the actor and serial last: both ends are kept.
 _ID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{12})\b")

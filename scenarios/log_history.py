@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from logs.read import Section
-from logs.record import HeaderRecord, Record, type_of
-from logs.runs import CARRIED
+from logs.record import Carried, HeaderRecord, Record, type_of
 from scenarios.cast import ForeignActorError
 from scenarios.cell import CellLoader
 from scenarios.checks.history import History, Tables
@@ -151,7 +150,7 @@ def _actors(records: Sequence[Record]) -> list[str]:
     found: dict[str, None] = {}
     for record in records:
         found.setdefault(record.actor)
-        if isinstance(record, CARRIED):
+        if isinstance(record, Carried):
             found.setdefault(record.envelope.source)
             found.setdefault(record.envelope.target)
     return list(found)
@@ -186,7 +185,7 @@ def _typed(records: Sequence[Record]) -> tuple[list[Record], list[str]]:
     found: list[Record] = []
     unread: dict[str, None] = {}
     for record in records:
-        if not isinstance(record, CARRIED):
+        if not isinstance(record, Carried):
             found.append(record)
             continue
         envelope = record.envelope

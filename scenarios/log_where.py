@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 
 from actors.events import EVENTS
-from logs.record import KINDS, EventRecord, Record, type_of
-from logs.runs import CARRIED, Runs
+from logs.record import KINDS, Carried, EventRecord, Record, type_of
+from logs.runs import Runs
 from logs.words import kind_of
 from scenarios.matchers import MESSAGES, PARTS, MetricError, parse_matcher
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
@@ -82,7 +82,7 @@ class Filter:
 
     def _is_traced(self, record: Record, found: list[str]) -> bool:
         """Whether its runs' traces and its own message's are those that are wanted."""
-        if isinstance(record, CARRIED):
+        if isinstance(record, Carried):
             found.append(record.envelope.traceparent)
         return all(
             any(one and (one == text or is_run(trace_of(one), text)) for one in found) is wanted
@@ -258,7 +258,7 @@ def _message_test(text: str) -> Test:
     pairs = [(path.split("."), value) for path, value in _filters(filters)]
 
     def test(record: Record) -> bool:
-        if not isinstance(record, CARRIED):
+        if not isinstance(record, Carried):
             return False
         body = record.envelope.body
         return fnmatchcase(type_of(body), glob) and all(
@@ -324,7 +324,7 @@ def _of_record(record: Record, path: list[str]) -> Iterator[Any]:
         return
     if isinstance(record, EventRecord):
         yield from _values(record.fields, path)
-    elif isinstance(record, CARRIED):
+    elif isinstance(record, Carried):
         envelope = record.envelope
         if head == "body":
             yield from _values(envelope.body, rest)

@@ -23,10 +23,9 @@ from logs.causes import Causes
 from logs.read import Section
 from logs.record import (
     DropRecord,
+    Ended,
     EventRecord,
     FaultRecord,
-    LateRecord,
-    MessageRecord,
     Record,
     SendRecord,
     UndoneRecord,
@@ -38,7 +37,6 @@ from transports.clock import RIGHT_PPM
 from transports.envelope import Envelope
 
 CAUSE: Final = WHAT + 1  # of what is due
-ENDS: Final = (MessageRecord, DropRecord, LateRecord)  # what becomes of a message
 STATES_LIMIT: Final = 2  # of a lane that are kept: before a turn and after it
 KINDS: Final = ("fault", "violation", "change", "divergence", "event")
 
@@ -326,9 +324,9 @@ class Stepper:
     @cached_property
     def _ends(self) -> Mapping[str, _Ends]:
         """What became of the messages to each actor."""
-        found: dict[str, list[MessageRecord | DropRecord | LateRecord]] = {}
+        found: dict[str, list[Ended]] = {}
         for record in self.records:
-            if isinstance(record, ENDS):
+            if isinstance(record, Ended):
                 found.setdefault(record.envelope.target, []).append(record)
         return {name: _Ends(ends) for name, ends in found.items()}
 
@@ -343,7 +341,7 @@ class Stepper:
             if isinstance(record, SendRecord)
         }
         for record in self.records:
-            if isinstance(record, ENDS):
+            if isinstance(record, Ended):
                 sent.pop((record.envelope.source, record.envelope.id), None)
         return list(sent.values())
 
@@ -371,7 +369,7 @@ class Stepper:
 class _Ends:
     """What became of one actor's messages, in the order of the log."""
 
-    def __init__(self, records: Sequence[MessageRecord | DropRecord | LateRecord]) -> None:
+    def __init__(self, records: Sequence[Ended]) -> None:
         self._records = records
         self._numbers = [record.n for record in records]
         # The first cause of all from here on: behind it nothing was sent yet, however long the log.

@@ -18,6 +18,7 @@ from logs.export.protobuf import double, fixed64, integer, message, text
 from logs.read import Section
 from logs.record import (
     DropRecord,
+    Ended,
     EventRecord,
     FaultRecord,
     LateRecord,
@@ -76,7 +77,7 @@ class _Tracer:
         for record in self._section.records:
             if isinstance(record, EventRecord) and record.cause:
                 self._said.setdefault(record.cause, []).append(record)
-            elif isinstance(record, MessageRecord | DropRecord | LateRecord) and record.cause:
+            elif isinstance(record, Ended) and record.cause:
                 self._flows.setdefault(record.cause, []).append(self._flow(record))
         yield self._process()
         for record in self._section.records:
@@ -184,7 +185,7 @@ def _title(record: Record) -> str:
 
 def _input(record: Record) -> Iterator[bytes]:
     """Yield the arguments of a record: what it has besides number, time, actor and cause."""
-    if isinstance(record, MessageRecord | DropRecord | LateRecord):
+    if isinstance(record, Ended):
         envelope = record.envelope
         yield _argument("from", envelope.source)
         yield _argument("to", envelope.target)

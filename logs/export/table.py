@@ -9,8 +9,8 @@ from typing import IO, Any, Final
 import msgspec
 
 from logs.read import Section
-from logs.record import EventRecord, Record, type_of
-from logs.runs import CARRIED, Runs
+from logs.record import Carried, EventRecord, Record, type_of
+from logs.runs import Runs
 from logs.words import kind_of
 
 COLUMNS: Final = (
@@ -53,7 +53,7 @@ def _cells(record: Record) -> Iterator[tuple[str, object]]:
     for name in _OWN:
         if name in record.__struct_fields__:
             yield name, getattr(record, name)
-    if isinstance(record, CARRIED):
+    if isinstance(record, Carried):
         envelope = record.envelope
         yield "source", envelope.source
         yield "target", envelope.target

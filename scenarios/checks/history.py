@@ -25,6 +25,7 @@ from actors.messages import TERMINAL, GraphRun, RunGraphSession
 from logs.keep import MemoryRecorder
 from logs.record import (
     DropRecord,
+    Ended,
     EventRecord,
     LateRecord,
     MessageRecord,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from scenarios.build import CellRun
 
 Tables = Mapping[str, Mapping[Key, msgspec.Struct]]
-Said = MessageRecord | LateRecord | DropRecord
+Said = Ended
 
 # Outcomes of a world that stopped between two turns: only there is its state at the end a state.
 SETTLED = frozenset({"ended", "limit reached", "would sleep for ever"})

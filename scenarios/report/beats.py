@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from actors.messages import TERMINAL
 from logs.record import (
     DropRecord,
+    Ended,
     EventRecord,
     FaultRecord,
     LateRecord,
-    MessageRecord,
     Record,
     StartRecord,
     UnansweredRecord,
@@ -95,7 +95,7 @@ def runs_of(records: Sequence[Record]) -> list[str]:
 
 
 def _beat(record: Record, names: dict[str, str]) -> Beat | None:
-    if isinstance(record, MessageRecord | LateRecord | DropRecord):
+    if isinstance(record, Ended):
         return _message(record, names)
     if isinstance(record, EventRecord):
         run = names.get(str(record.fields.get("run", "")), "")
@@ -121,7 +121,7 @@ def _dot(record: Record, style: str, label: str, told: str) -> Beat:
     )  # fmt: skip
 
 
-def _message(record: MessageRecord | LateRecord | DropRecord, names: dict[str, str]) -> Beat:
+def _message(record: Ended, names: dict[str, str]) -> Beat:
     envelope = record.envelope
     body = envelope.body if isinstance(envelope.body, dict) else msgspec.to_builtins(envelope.body)
     kind = str(body.get("type", type(envelope.body).__name__))
