@@ -42,6 +42,8 @@ from actors.messages import (
     FleetCancel,
     FleetQuery,
     FleetRun,
+    FleetStarted,
+    FleetUnknown,
 )
 from actors.text import bounded
 from transports.envelope import Envelope
@@ -157,6 +159,7 @@ class GraphEngine(Engine):
             fleet.abandon()
         self.fleets = {}
         self.by_run: dict[str, Fleet] = {}
+        self.told: dict[str, int] = {}  # how many calls wait, as relays know it, by execution id
         self.trails: dict[str, Trail] = {}  # of runs that may come to wait for their owner
         self.slots = Slots()
         self.starved: dict[str, Fleet] = {}  # those that wait for a slot, by execution id
@@ -233,6 +236,7 @@ class GraphEngine(Engine):
         self.running[fleet.execution_id] = execution
         self.trails[fleet.execution_id] = trail
         self.keep(fleet)
+        self.told[fleet.execution_id] = waiting
         context.log("fleet.resumed", run=fleet.run, turns=trail.rows, waiting=waiting)
         self.tell_approver(context)
 
@@ -314,6 +318,24 @@ class GraphEngine(Engine):
         if self.place.approver:
             context.send(self.place.approver, Approvals(waiting=approvals.listed(context)))
 
+    def tell_relay(self, context: Context, fleet: Fleet) -> None:
+        """Tell the relay how many calls of a run wait, when that has changed."""
+        waiting = fleet.calls.waiting
+        if waiting == self.told.get(fleet.execution_id, 0):
+            return
+        self.told[fleet.execution_id] = waiting
+        execution = self.running[fleet.execution_id]
+        if execution.traceparent != context.traceparent:
+            context.trace(execution.traceparent)
+        context.send(execution.relay, self.standing(execution))
+
+    def standing(self, execution: Execution) -> FleetStarted | FleetUnknown:
+        """Return how a channel stands, with what waits if anything ever did."""
+        standing = super().standing(execution)
+        if isinstance(standing, FleetStarted) and standing.execution_id in self.told:
+            return _replace(standing, waiting=self.told[standing.execution_id])
+        return standing
+
     def on_timer(self, context: Context, timer: str) -> None:
         """Take a run's turn, wake its script, end it at its deadline; or report an end again."""
         what, _, rest = timer.partition(":")
@@ -351,6 +373,8 @@ class GraphEngine(Engine):
             traced_turn(context, fleet, trail)
         if fleet.calls.asked > asked:
             self.tell_approver(context)
+        if fleet.ended is None:
+            self.tell_relay(context, fleet)
         execution = self.running[fleet.execution_id]
         if not fleet.over:
             if len(accounts.costs) > counted:
@@ -360,6 +384,7 @@ class GraphEngine(Engine):
         del self.running[fleet.execution_id], self.fleets[fleet.execution_id]
         del self.by_run[fleet.run]
         self.starved.pop(fleet.execution_id, None)
+        self.told.pop(fleet.execution_id, None)
         self.spendings.delete(execution.channel)
         if self.trails.pop(fleet.execution_id, None) is not None:
             Trail(execution.channel, fleet.execution_id).forget(context)

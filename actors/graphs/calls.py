@@ -57,6 +57,11 @@ class Calls:
         wanted = dict.fromkeys(operation.request.options.tools or ())
         return tuple(tool for tool in wanted if tool not in offered)
 
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for their owner."""
+        return sum(1 for call in self.open.values() if call.waits)
+
     # From an answer to its round
 
     def begin(self, context: Context, operation: Operation, asked: Sequence[ToolCall]) -> None:

@@ -65,14 +65,13 @@ def resume(context: Context, fleet: Fleet, trail: Trail, settings: str) -> int:
     ) as error:  # whatever a run that goes otherwise runs into; it must not stop the engine
         fleet.abandon()
         raise CannotResumeError(WENT_OTHERWISE) from error
-    waiting = sum(1 for call in fleet.calls.open.values() if call.waits)
-    if not waiting:
+    if not fleet.calls.waiting:
         fleet.abandon()
         raise CannotResumeError("")
     fleet.admission.slots = slots
     slots.free -= len(fleet.admission.flying)
     go_on(context, fleet, beginning)
-    return waiting
+    return fleet.calls.waiting
 
 
 def again(context: Context, fleet: Fleet, beginning: Beginning, turns: list[Turn]) -> None:

@@ -19,17 +19,21 @@ from actors.graphs.messages import (
     ToolAsk,
     ToolCall,
 )
-from actors.messages import CHANNEL, FleetRun, FleetStarted
+from actors.messages import CHANNEL, FleetQuery, FleetRun, FleetStarted
 from tests.actors.graphs.fake_vm import Api, FakeVmPort
 from tests.actors.graphs.graph_world import config_of
 from tests.actors.graphs.tool_world import ASK
-from tests.actors.harness import Bench, S, body_of, only
-
-PLACE = Place(name="engine", approver="terminal")
+from tests.actors.harness import Bench, BodyT, S, Sent, body_of, only
 
 
 async def main(api: Api, _: Any) -> Any:
     return await api.agent("do it", tools=("shell",), label="worker")
+
+
+def sent_of(sent: list[Sent], kind: type[BodyT]) -> BodyT:
+    """The one message of a type, among others."""
+    (found,) = [one.body for one in sent if isinstance(one.body, kind)]
+    return found
 
 
 class Waits(Bench):
@@ -47,7 +51,9 @@ class Waits(Bench):
         calls = tuple(ToolCall(id="c", tool="shell", arguments=one) for one in arguments)
         answer = AgentAnswer(run="r1", agent=1, outcome="tools", calls=calls)
         self.answer(question, answer)
-        self.told = body_of(self.fire(self.turn), Approvals)
+        sent = self.fire(self.turn)
+        self.told = sent_of(sent, Approvals)
+        self.standing = sent_of(sent, FleetStarted)
 
     def listed(self, source: str = "owner") -> Approvals:
         return body_of(self.deliver(source, ListApprovals()), Approvals)
@@ -78,7 +84,7 @@ def test_a_decision_is_on_disk_and_counts_once() -> None:
     assert bench.decide(1, True).known, "said again it changes nothing"
     assert not bench.decide(1, False).known, "the first one counts"
     assert [one.call for one in bench.listed().waiting] == [2]
-    assert only(bench.fire(bench.turn), ToolAsk, "tools").body.call == 1
+    assert sent_of(bench.fire(bench.turn), ToolAsk).call == 1
     assert bench.decide(1, True).known
     assert "turn:" not in str(bench.context.timers)
 
@@ -97,7 +103,7 @@ def test_after_its_time_nobody_can_allow_a_call() -> None:
     (timer,) = [name for name in bench.context.timers if name.startswith("approval:")]
     bench.fire(timer)
     assert not bench.decide(1, True).known
-    assert only(bench.fire(bench.turn), AgentAsk, "model").body.rounds[0].results[0].ok is False
+    assert sent_of(bench.fire(bench.turn), AgentAsk).rounds[0].results[0].ok is False
 
 
 def test_a_timer_that_comes_early_by_the_wall_clock_counts_too() -> None:
@@ -106,7 +112,7 @@ def test_a_timer_that_comes_early_by_the_wall_clock_counts_too() -> None:
     bench.context.wall_us -= 100 * S
     bench.fire(timer)
     assert not bench.decide(1, True).known
-    assert only(bench.fire(bench.turn), AgentAsk, "model").body.rounds[0].results[0].ok is False
+    assert sent_of(bench.fire(bench.turn), AgentAsk).rounds[0].results[0].ok is False
 
 
 @pytest.mark.parametrize("source", ["model", "tools"])
@@ -133,3 +139,14 @@ def test_what_was_written_of_a_run_can_be_forgotten() -> None:
     assert len(table) == 2
     approvals.forget(bench.context, "r1")
     assert len(table) == 0
+
+
+def test_the_relay_is_told_how_many_wait_whenever_that_changes() -> None:
+    bench = Waits("a", "b")
+    assert bench.standing.waiting == 2
+    query = FleetQuery(channel=CHANNEL + "r1")
+    assert body_of(bench.deliver("relay", query), FleetStarted).waiting == 2
+    bench.decide(1, True)
+    assert sent_of(bench.fire(bench.turn), FleetStarted).waiting == 1
+    bench.decide(2, False)
+    assert sent_of(bench.fire(bench.turn), FleetStarted).waiting == 0
