@@ -230,6 +230,7 @@ class GraphEngine(Engine):
             approvals.forget(context, fleet.run)
             done = self.interrupted(execution)
             if str(error):
+                context.log("fleet.unresumable", run=fleet.run, why=str(error))
                 done = _replace(done, error=f"{done.error}, and can't go on: {error}")
             self.finish(context, execution, done)
             return

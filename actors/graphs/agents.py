@@ -23,6 +23,7 @@ from actors.text import clean_text, clean_value
 
 REPAIRS_LIMIT = 1  # a model may repair an answer once
 ROUNDS_LIMIT = 50  # of tools an agent; one that is not done by then goes round in circles
+ANSWER_CALLS_LIMIT = 256  # each is told of and answered, also if it is denied
 TALK_LIMIT_BYTES = 1_000_000  # of prompt, options and rounds together, as a frame has 1 MiB
 LOST = "the engine was restarted while the agent worked"
 _encode = msgspec.json.Encoder().encode
@@ -194,6 +195,10 @@ class Agents:
         """Take an answer that wants tools."""
         if not answer.calls:
             self.fail(operation, "the agent asked for tools and named none", retryable=True)
+            self.land(context, operation)
+        elif len(answer.calls) > ANSWER_CALLS_LIMIT:
+            message = f"the agent asked for {len(answer.calls):,} tool calls at once"
+            self.fail(operation, message, retryable=True)
             self.land(context, operation)
         elif len(operation.rounds) >= ROUNDS_LIMIT:
             self.fail(operation, f"an agent has at most {ROUNDS_LIMIT} rounds of tools")

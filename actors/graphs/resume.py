@@ -29,7 +29,8 @@ def traced_turn(context: Context, fleet: Fleet, trail: Trail) -> None:
     witness = fleet.witness = Witness()
     fleet.turn(context)
     if fleet.ended is not None:
-        return  # nobody waits any more, and what flies needs no script
+        trail.forget(context)  # nobody waits any more, and what flies needs no script
+        return
     turn = Turn(
         execution_id=fleet.execution_id,
         number=trail.rows,

@@ -271,6 +271,13 @@ def test_asking_for_tools_without_a_call_is_a_failure_that_may_pass() -> None:
     assert world.end.result == ["agent_failed", "the agent asked for tools and named none", True]
 
 
+def test_an_answer_with_calls_without_end_is_a_failure_that_may_pass() -> None:
+    tools = Counting()
+    world = play(told, model=Calling(("read_file",) * 257), tools=tools, permissions=ASK)
+    assert world.end.result == ["agent_failed", "the agent asked for 257 tool calls at once", True]
+    assert (tools.made, world.events("tool.asked")) == ([], [])
+
+
 def test_an_answer_after_tools_keeps_its_schema_and_is_repaired_once() -> None:
     async def main(api: Api, _: Any) -> Any:
         return await api.agent("x", tools=BOTH, schema={"type": "integer"})

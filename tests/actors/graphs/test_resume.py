@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.actor import Commit
+from actors.actor import Commit, Place
 from actors.graph_engine import GraphEngine
 from actors.graphs import trail
 from actors.graphs.agents import LOST
 from actors.graphs.approvals import APPROVALS
 from actors.graphs.calls import RESTARTED
-from actors.graphs.messages import AgentAsk
+from actors.graphs.messages import AgentAnswer, AgentAsk, Decide, Decided, ToolAsk
 from actors.graphs.resume import OTHER_SETTINGS, WENT_OTHERWISE
 from actors.graphs.trail import BEGINNINGS, TURNS
+from actors.messages import CHANNEL, FleetFinished, FleetRun, FleetStarted
+from actors.stores.sqlite.store import SqliteStore
 from tests.actors.graphs.fake_vm import Api, FakeVmPort, RejectedError
-from tests.actors.graphs.graph_world import GraphWorld
+from tests.actors.graphs.graph_world import GraphWorld, config_of
 from tests.actors.graphs.models import Fixed
 from tests.actors.graphs.tool_world import ASK, Calling, Counting, Owner, wants
-from tests.actors.harness import S, rows
+from tests.actors.harness import Bench, FakeContext, S, Sent, body_of, only, rows
 
 TOOLS = ("shell", "read_file")
 UNTIL_US = 2_000 * S
@@ -246,7 +249,36 @@ def test_no_run_goes_on_under_other_settings() -> None:
     world.at(6 * S, lambda: setattr(world.engine, "settings", other.settings))
     world.dies(5 * S).run()
     interrupted(world, f", and can't go on: {OTHER_SETTINGS}")
+    assert world.events("fleet.unresumable") == [{"run": "r1", "why": OTHER_SETTINGS}]
     assert world.tools.made == []
+    assert world.complaints() == []
+
+
+def test_a_run_that_has_ended_does_not_go_on_while_its_agents_stop() -> None:
+    """A script that fails while a call waits and an agent works: both are over with it."""
+
+    async def fails(api: Api, _: Any) -> Any:
+        api.agent("ask", tools=TOOLS)
+        api.agent("work")
+        await api.sleep(5_000)
+        raise RuntimeError("enough")
+
+    world = World(model=Fixed(plan), mains={"main": fails})
+    sim = world.guarded
+    killed: list[int] = []
+
+    def hook(actor: str, _wrote: bool) -> Commit | None:
+        decided = [one.decision for one in rows(sim, "engine", APPROVALS.name)]
+        if actor == "engine" and any(decided) and not killed:
+            killed.append(sim.now_us)
+            return Commit.SILENCED
+        return None
+
+    sim.add_commit_hook(hook)
+    world.at(60 * S, lambda: sim.revive("engine", "test"))
+    world.run()
+    assert killed == [5 * S]
+    interrupted(world, "")
     assert world.complaints() == []
 
 
@@ -294,6 +326,85 @@ def test_a_run_whose_turns_are_too_many_says_that_it_can_not_go_on(
     assert len(world.events("fleet.unresumable")) == 1
     assert world.complaints() == []
     assert World().run().end.status == "completed", "without a death it makes no difference"
+
+
+# On a real store, with real scripts
+
+SCRIPT = """
+await sleep(500);
+const dice = [Math.random(), Date.now() % 1000];
+const first = await agent(`first ${dice}`, { tools: ["shell"] });
+return [first, dice, Math.random(), await graph("part")];
+"""
+PART_SCRIPT = 'return await agent(`second ${Math.random()}`, { tools: ["shell"] })'
+
+
+def test_real_scripts_go_on_with_their_own_chance_and_time() -> None:
+    pytest.importorskip("quickjs", reason="quickjs-ng has no wheel for this machine")
+    from actors.graphs.script import ScriptVmPort
+
+    def world(*deaths_s: int) -> World:
+        files = {"main.js": SCRIPT, "part.js": PART_SCRIPT}
+        made = World(port=ScriptVmPort(), files=files, mains=None)
+        for at_s in deaths_s:
+            made.dies(at_s * S)
+        made.run()
+        return made
+
+    straight, killed = world(), world(5, 12, 35)
+    assert len(killed.events("fleet.resumed")) == 3
+    assert killed.end == straight.end
+    assert killed.end.status == "completed"
+
+
+class OnDisk(Bench):
+    """An engine on a file that outlives it."""
+
+    def __init__(self, path: Path, now_us: int = 0) -> None:
+        port = FakeVmPort(main=main, part=part)
+        place = Place(name="engine", files=port.files)
+        self.file = SqliteStore(path)
+        self.actor = GraphEngine(config_of(permissions=ASK), place)
+        self.context = FakeContext("engine")
+        self.context.store = self.file  # type: ignore[assignment]  # one that is on disk
+        self.context.vm = port
+        self.context.now_us = now_us
+        self.asked = 1 << 40
+        self.start()
+
+    def take(self) -> list[Sent]:
+        self.file.commit()
+        return super().take()
+
+
+def test_a_run_goes_on_from_a_file_on_disk(tmp_path: Path) -> None:
+    first = OnDisk(tmp_path / "engine.sqlite")
+    run = FleetRun(channel=CHANNEL + "r1", session="s", slug="demo", arguments={"a": [1]})
+    execution = body_of(first.deliver("relay", run), FleetStarted).execution_id
+    turn = "turn:" + execution
+    first.fire(turn)
+    first.fire(f"sleep:{execution}:1")
+    question = only(first.fire(turn), AgentAsk, "model")
+    answer = AgentAnswer(run="r1", agent=2, **wants("shell", arguments={"command": "ls"}))
+    first.answer(question, answer)
+    first.fire(turn)
+    first.file.close()
+
+    second = OnDisk(tmp_path / "engine.sqlite", 60 * S)
+    assert second.events("fleet.resumed") == [{"run": "r1", "turns": 3, "waiting": 1}]
+    decide = Decide(run="r1", call=1, allow=True)
+    assert body_of(second.deliver("owner", decide), Decided).known
+    second.file.close()  # before the turn that takes it
+
+    third = OnDisk(tmp_path / "engine.sqlite", 90 * S)
+    made = [one.body for one in third.fire(turn) if isinstance(one.body, ToolAsk)]
+    assert [(one.call, one.arguments) for one in made] == [(1, {"command": "ls"})]
+    third.file.close()
+
+    fourth = OnDisk(tmp_path / "engine.sqlite", 95 * S)
+    (ended,) = [one.body for one in fourth.started if isinstance(one.body, FleetFinished)]
+    assert ended.completion.status == "interrupted", "it waits for nobody any more"
+    fourth.file.close()
 
 
 # Anything at all
