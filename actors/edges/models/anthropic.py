@@ -20,7 +20,7 @@ from actors.edges.models.openai import (
     value_or_calls,
 )
 from actors.edges.models.sse import SseEvent
-from actors.edges.models.structured import problem_words, question_of, value_of
+from actors.edges.models.structured import problem_words, value_of
 from actors.edges.models.tool_calls import (
     ANSWER,
     NO_TOOLS,
@@ -31,6 +31,7 @@ from actors.edges.models.tool_calls import (
     in_order,
     object_of,
     offered,
+    opening,
 )
 from actors.edges.models.usage import Spent
 from actors.edges.tools.tool import ToolSpec
@@ -204,9 +205,7 @@ class AnthropicAnswer:
 
 def messages_of(ask: AgentAsk) -> list[dict[str, Any]]:
     """Return the conversation so far: the question, and each round of tools with what came."""
-    if not ask.rounds:
-        return [{"role": "user", "content": question_of(ask)}]
-    messages: list[dict[str, Any]] = [{"role": "user", "content": ask.prompt}]
+    messages = opening(ask)
     for one in ask.rounds:
         pairs = in_order(one.calls, one.results)
         blocks: list[dict[str, Any]] = [
@@ -222,7 +221,7 @@ def messages_of(ask: AgentAsk) -> list[dict[str, Any]]:
             for call, result in pairs
         ]  # fmt: skip
         messages += [{"role": "assistant", "content": blocks}, {"role": "user", "content": results}]
-    if ask.problem is not None:
+    if ask.rounds and ask.problem is not None:
         messages[-1]["content"].append({"type": "text", "text": problem_words(ask.problem)})
     return messages
 

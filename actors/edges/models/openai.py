@@ -17,7 +17,6 @@ from actors.edges.models.sse import SseEvent
 from actors.edges.models.structured import (
     object_schema,
     problem_words,
-    question_of,
     value_of,
 )
 from actors.edges.models.tool_calls import (
@@ -30,6 +29,7 @@ from actors.edges.models.tool_calls import (
     in_order,
     object_of,
     offered,
+    opening,
     said,
 )
 from actors.edges.models.usage import Spent
@@ -188,9 +188,7 @@ class OpenAiAnswer:
 
 def messages_of(ask: AgentAsk) -> list[dict[str, Any]]:
     """Return the conversation so far: the question, and each round of tools with what came."""
-    if not ask.rounds:
-        return [{"role": "user", "content": question_of(ask)}]
-    messages: list[dict[str, Any]] = [{"role": "user", "content": ask.prompt}]
+    messages = opening(ask)
     for one in ask.rounds:
         pairs = in_order(one.calls, one.results)
         calls = [
@@ -201,7 +199,7 @@ def messages_of(ask: AgentAsk) -> list[dict[str, Any]]:
             {"role": "tool", "tool_call_id": call.id, "content": said(result.ok, result.text)}
             for call, result in pairs
         ]
-    if ask.problem is not None:
+    if ask.rounds and ask.problem is not None:
         messages.append({"role": "user", "content": problem_words(ask.problem)})
     return messages
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from actors.edges.models.failures import BackendError
-from actors.edges.models.structured import object_schema
+from actors.edges.models.structured import object_schema, question_of
 from actors.edges.tools.tool import ToolSpec
 from actors.graphs.messages import AgentAsk, ToolCall
 from actors.text import clean_value, cut
@@ -43,6 +43,11 @@ def offered(catalogue: Catalogue, ask: AgentAsk) -> list[ToolSpec]:
         sentence = f"there is no tool {missing[0]!r} here: see --tools"
         raise BackendError("unsupported", sentence, retryable=False)
     return [catalogue[name] for name in ask.tools]
+
+
+def opening(ask: AgentAsk) -> list[dict[str, Any]]:
+    """Return the first words of a conversation; what did not fit comes at its end, after rounds."""
+    return [{"role": "user", "content": ask.prompt if ask.rounds else question_of(ask)}]
 
 
 def answer_tool(schema: Any) -> ToolSpec:
