@@ -47,8 +47,10 @@ class Calls:
 
     def offered(self, operation: Operation) -> tuple[str, ...]:
         """Return the tools that an agent is offered: what its script asks for and may have."""
-        names = operation.script.names
-        wanted = dict.fromkeys(operation.request.options.tools or ())
+        names, asked = operation.script.names, operation.request.options.tools
+        if not asked:
+            return ()
+        wanted = dict.fromkeys(asked)
         return tuple(tool for tool in wanted if self.rights.of(names, tool) != "deny")
 
     def withheld(self, operation: Operation) -> tuple[str, ...]:

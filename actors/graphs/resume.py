@@ -86,7 +86,7 @@ def again(context: Context, fleet: Fleet, beginning: Beginning, turns: list[Turn
         fleet.noted, fleet.stopped, fleet.resumed = list(turn.noted), turn.stopped, turn.resumed
         witness = fleet.witness = Witness(turn.seeds)
         fleet.turn(muted)
-        if witness.mark != turn.mark or witness.again or fleet.ended is not None:
+        if witness.mark != turn.mark or fleet.ended is not None:
             raise CannotResumeError(WENT_OTHERWISE)
     fleet.calls.clock.go_on_from(context, muted.now_us)
 

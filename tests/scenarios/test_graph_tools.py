@@ -12,6 +12,7 @@ from actors.messages import GraphRun
 from scenarios.build import CellRun, places_of
 from scenarios.run import run
 from tests.actors.harness import Trace
+from tests.scenarios.commandline import command, records
 from tests.scenarios.loading import load, rows, told
 
 pytest.importorskip("quickjs", reason="quickjs-ng has no wheel for this machine")
@@ -95,6 +96,19 @@ def test_an_agent_sees_that_its_run_waits(folder: Path) -> None:
     seen = [body.awaiting_approval for body in trace.bodies(GraphRun)]
     assert any(isinstance(one, int) and one > 0 for one in seen)
     assert not isinstance(seen[-1], int), "it has ended"
+
+
+def test_a_log_of_runs_that_outlived_their_engine_can_be_replayed(folder: Path) -> None:
+    fault = f'{KILL}"engine"\n'
+    (folder / "x.toml").write_text(
+        f'schema = 1\nname = "x"\n[run]\nreplications = 5\n{TEXT}{fault}'
+    )
+    done = command(folder, "run", "x.toml", "--out", "o", "--logs", "all")
+    assert done.code == 0
+    text = b"".join(b"\n".join(records(log)) for log in (folder / "o" / "logs").iterdir())
+    assert text.count(b'"fleet.resumed"') >= 5
+    done = command(folder, "replay", "o/logs")
+    assert (done.code, done.out[:9]) == (0, "the same:"), done
 
 
 KILL = '[[fault]]\nkind = "kill"\nat = "30s"\nevery = "45s"\ndown = "10s"\nactor = '
