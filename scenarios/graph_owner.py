@@ -151,6 +151,8 @@ class TerminalOwner:
     def on_settled(self, context: Context, envelope: Envelope[Settled]) -> None:
         """Ask no more for a call that waits no more."""
         key = (envelope.body.run, envelope.body.call)
+        if envelope.source != context.name:
+            return
         self.waiting.pop(key, None)
         if self.asked == key and self.question is not None:
             self.question.cancel()

@@ -16,7 +16,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -30,10 +30,11 @@ from actors.edges.tools.web import Host, HostError
 from actors.graphs.permissions import EVERY, Permission
 from actors.graphs.schemas import SchemaError, problem_of
 from scenarios.decode import Decoder
+from scenarios.graph_files import PREFIX, SHIPPED
 from scenarios.places import Keys
 from scenarios.problems import listed, quote, suggest
 from scenarios.source import Source, read_source
-from transports.units import Duration
+from scenarios.tool_tables import ApprovalsTable, HttpGetTable, McpTable, ReadFileTable, ShellTable
 
 FILES: Final = ("read_file", "list_files")
 WEB: Final = "http_get"
@@ -41,59 +42,6 @@ SECTIONS: Final = ("read_file", "http_get", "shell", "mcp", "approvals", "graphs
 NOT_TO_READ: Final = tuple(map(Path, ("/proc", "/sys", "/dev")))
 _NAME: Final = re.compile(r"[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*")  # never "__", which parts names
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MINUTE: Final = Duration(60_000_000)
-
-
-class ReadFileTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[read_file]`: the tools read_file and list_files."""
-
-    folders: Annotated[dict[str, str], "the folders that agents may read, by the names they use"]
-    hidden: Annotated[bool, "whether files count whose names begin with a dot"] = False
-
-
-class HttpGetTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[http_get]`: the tool http_get."""
-
-    hosts: Annotated[
-        tuple[str, ...], "hosts that may be asked: docs.example.org, *.example.org, http://host"
-    ] = ()
-    private_hosts: Annotated[
-        tuple[str, ...], "the same, for hosts that are not of the public Internet"
-    ] = ()
-
-
-class ShellTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[shell.NAME]`: the tool shell__NAME."""
-
-    command: Annotated[tuple[str, ...], "its words; in {braces} what an agent fills in"]
-    description: Annotated[str, "what agents are told of it"]
-    patterns: Annotated[
-        dict[str, str], "for a place in braces the pattern that its whole value must match"
-    ] = msgspec.field(default_factory=dict)
-    dashes: Annotated[tuple[str, ...], 'the places whose values may begin with "-"'] = ()
-    folder: Annotated[str, "the folder that it runs in"] = "."
-    env: Annotated[tuple[str, ...], "variables that it gets besides PATH, HOME and LANG"] = ()
-    timeout: Annotated[Duration, "how long it may take"] = _MINUTE
-
-
-class McpTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[mcp.NAME]`: the tools mcp__NAME__TOOL of an MCP server."""
-
-    tools: Annotated[tuple[str, ...], 'the tools that may be used, or "*" for all that it has']
-    command: Annotated[tuple[str, ...], "the words of the command that starts the server"] = ()
-    url: Annotated[str | None, "the URL of a server that runs already"] = None
-    folder: Annotated[str, "the folder that a command runs in"] = "."
-    env: Annotated[tuple[str, ...], "variables that a command gets besides the usual ones"] = ()
-    headers: Annotated[
-        dict[str, str], "for a header of requests to a URL the variable that holds its value"
-    ] = msgspec.field(default_factory=dict)
-    timeout: Annotated[Duration, "how long a call may take"] = _MINUTE
-
-
-class ApprovalsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[approvals]`: how calls wait for their owner."""
-
-    timeout: Annotated[Duration, "how long a call waits; then it is denied"] = Duration(900_000_000)
 
 
 class ToolSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +72,12 @@ class ToolSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_tools(path: Path) -> ToolSettings:
-    """Read a file of settings; ScenarioError with all that is wrong with it."""
+    """Read a file of settings, or a shipped one as @graphs/NAME.toml.
+
+    ScenarioError with all that is wrong with it.
+    """
+    if path.parts[:1] == (PREFIX.rstrip("/"),):
+        path = SHIPPED.joinpath(*path.parts[1:])
     return _Loader(read_source(path)).load()
 
 

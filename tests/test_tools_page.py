@@ -48,5 +48,5 @@ def test_the_mistake_is_told_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_example_is_the_one_that_is_shipped() -> None:
-    assert "pullcord graph run @graphs/minutes --tools scenarios/graphs/tools.toml" in PAGE
-    load_tools(Path(__file__).parent.parent / "scenarios" / "graphs" / "tools.toml")
+    assert "pullcord graph run @graphs/minutes --tools @graphs/minutes/tools.toml" in PAGE
+    assert load_tools(Path("@graphs/minutes/tools.toml")).permissions["minutes"]

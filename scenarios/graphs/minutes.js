@@ -1,5 +1,5 @@
 // An agent with tools: it reads a folder by itself, and its owner is asked before a command runs.
-// Try: pullcord graph run @graphs/minutes --tools scenarios/graphs/tools.toml
+// Try: pullcord graph run @graphs/minutes --tools @graphs/minutes/tools.toml
 export const meta = { name: "minutes", description: "Sums notes up: its agent reads files, and asks before it runs a command." };
 
 phase("read");

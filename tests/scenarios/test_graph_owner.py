@@ -17,6 +17,7 @@ from actors.graphs.messages import Approval, Approvals, Decide
 from scenarios.graph_owner import (
     FRAME,
     Choice,
+    Chosen,
     Nobody,
     Settled,
     Terminal,
@@ -121,6 +122,17 @@ async def test_a_call_that_waits_no_more_is_not_asked_for(nursery: trio.Nursery)
     assert asker.cancelled == [1]
     assert asker.asked == [1, 3]
     assert bench.decided == []
+
+
+async def test_nobody_else_chooses_for_the_owner(nursery: trio.Nursery) -> None:
+    asker = FakeAsker()
+    bench = await Bench(asker).opened(nursery)
+    await bench.wait_for(approval(1))
+    bench.deliver(Chosen(run="r", call=1, choice="always"), "model")
+    bench.deliver(Settled(run="r", call=1), "tools")
+    await bench.wait_for(approval(2))
+    assert bench.decided == []
+    assert asker.cancelled == []
 
 
 async def test_where_nobody_is_the_answer_is_no(nursery: trio.Nursery) -> None:

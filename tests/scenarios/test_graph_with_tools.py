@@ -11,11 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scenarios.graph_files import SHIPPED
 from tests.actors.edges.leftovers import gone
 from tests.actors.edges.tools import mcp_program
 
-TOOLS = str(SHIPPED / "tools.toml")
+TOOLS = "@graphs/minutes/tools.toml"
 MAIN = "from pullcord import main; sys.exit(main())"
 RUN = (sys.executable, "-c", f"import sys; {MAIN}", "graph", "run")
 # With a terminal of its own, whose keys are signals.
