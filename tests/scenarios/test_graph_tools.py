@@ -135,6 +135,14 @@ def test_a_process_that_is_killed_goes_on_from_its_disk(folder: Path) -> None:
 KILL = '[[fault]]\nkind = "kill"\nat = "30s"\nevery = "45s"\ndown = "10s"\nactor = '
 FAULTS: dict[str, tuple[str, set[str]]] = {
     "the engine dies": (f'{KILL}"engine"\n', {"interrupted", "completed"}),
+    "the engine's disk is full": (
+        '[[fault]]\nkind = "disk_full"\nactor = "engine"\nat = "15s"\nfor = "2m"\n',
+        {"interrupted", "completed"},
+    ),
+    "the engine's writes fail": (
+        '[[fault]]\nkind = "failed_write"\nactor = "engine"\nevery = 4\n',
+        {"interrupted", "completed"},
+    ),
     "the tools die": (f'{KILL}"tools"\n', {"completed"}),
     "the owner dies": (f'{KILL}"approver"\n', {"completed"}),
     "words are lost": (
