@@ -111,9 +111,38 @@ def test_a_log_of_runs_that_outlived_their_engine_can_be_replayed(folder: Path) 
     assert (done.code, done.out[:9]) == (0, "the same:"), done
 
 
+def test_a_process_that_is_killed_goes_on_from_its_disk(folder: Path) -> None:
+    """The engine is a process of its own and gets SIGKILL while a call waits."""
+    lines = [line for line in TEXT.split("\n") if not line.startswith(("approv", "tool_c", "perm"))]
+    text = "\n".join(lines).replace(
+        "latency",
+        'tool_calls = 1\napproval_delay = "10m"\napproval_timeout = "2h"\n'
+        'permissions = { "*" = { shell = "ask" } }\nlatency',
+        1,
+    )
+    kill = '[[fault]]\nkind = "kill"\nactor = "engine"\non = "approval.waiting"\ndown = "10s"\n'
+    (folder / "graphs" / "main.js").write_text(PART)
+    (folder / "x.toml").write_text(f'schema = 1\nname = "x"\n{text}{kill}')
+    flags = ("--transport", "tcp", "--processes", "separate", "--speed", "200", "--logs", "all")
+    done = command(folder, "run", "x.toml", "--out", "o", *flags)
+    assert done.code == 0, done
+    said = b"".join(b"\n".join(records(log)) for log in (folder / "o" / "logs").iterdir())
+    assert said.count(b'"fleet.resumed"') == 1
+    assert said.count(b'"type":"ToolAsk"') == 2, "sent once, and received"
+    assert b'"status":"completed"' in said
+
+
 KILL = '[[fault]]\nkind = "kill"\nat = "30s"\nevery = "45s"\ndown = "10s"\nactor = '
 FAULTS: dict[str, tuple[str, set[str]]] = {
     "the engine dies": (f'{KILL}"engine"\n', {"interrupted", "completed"}),
+    "the engine's disk is full": (
+        '[[fault]]\nkind = "disk_full"\nactor = "engine"\nat = "15s"\nfor = "2m"\n',
+        {"interrupted", "completed"},
+    ),
+    "the engine's writes fail": (
+        '[[fault]]\nkind = "failed_write"\nactor = "engine"\nevery = 4\n',
+        {"interrupted", "completed"},
+    ),
     "the tools die": (f'{KILL}"tools"\n', {"completed"}),
     "the owner dies": (f'{KILL}"approver"\n', {"completed"}),
     "words are lost": (

@@ -232,6 +232,22 @@ def test_the_engine_may_die_at_any_commit(verdict: Commit) -> None:
     assert resumed >= 4, "while either call waits, and when its decision is on disk"
 
 
+@pytest.mark.parametrize("who", ["model", "tools", "approver"])
+def test_those_beside_the_engine_may_die_at_any_commit(who: str) -> None:
+    """What they don't answer is unknown or denied, never made again."""
+    for failing in range(12):
+        world = World(approval_timeout="100s", tool_timeout="30s", agent_timeout="200s")
+        turns = iter(range(1_000))
+
+        def hook(actor: str, _wrote: bool, turns: Any = turns, failing: int = failing) -> Any:
+            return Commit.CRASHED if actor == who and next(turns) == failing else None
+
+        world.guarded.add_commit_hook(hook)
+        world.run()
+        assert world.complaints() == [], failing
+        assert world.end.status in ("completed", "failed"), failing
+
+
 # Where a run can't go on
 
 
