@@ -40,7 +40,10 @@ class Toolbox(Struct, frozen=True, kw_only=True):
 
 
 def make_tools(settings: ToolSettings) -> Toolbox:
-    """Return the tools of the settings; ScenarioError if a server does not say which it has."""
+    """Return the tools of the settings; ScenarioError if a server does not say which it has.
+
+    KeyboardInterrupt when it was interrupted meanwhile: no server is left.
+    """
     tools: list[Tool] = []
     if settings.folders is not None:
         tools += [ReadFile(settings.folders), ListFiles(settings.folders)]
@@ -52,10 +55,20 @@ def make_tools(settings: ToolSettings) -> Toolbox:
     if not mcp_is_installed():
         raise refusal(settings.path, "tools of MCP servers need their client", EXTRA)
     connections = [Connection(server) for server in settings.servers]
-    found = trio.run(_listed, settings)
+    found = _asked(settings)
     for connection, listed in zip(connections, found, strict=True):
         tools += [McpTool(connection, name, spec) for name, spec in listed]
     return Toolbox(tools=tuple(tools), connections=tuple(connections))
+
+
+def _asked(settings: ToolSettings) -> list[list[tuple[str, ToolSpec]]]:
+    """Ask every server for its tools, and end it again."""
+    try:
+        return trio.run(_listed, settings, restrict_keyboard_interrupt_to_checkpoints=True)
+    except BaseExceptionGroup as group:
+        if group.subgroup(KeyboardInterrupt) is not None:
+            raise KeyboardInterrupt from None
+        raise
 
 
 async def _listed(settings: ToolSettings) -> list[list[tuple[str, ToolSpec]]]:

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -140,6 +141,29 @@ env = ["PIDS"]
     while not all(map(gone, started)) and time.monotonic() < deadline_s:
         time.sleep(0.01)
     assert all(map(gone, started))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_says_nothing_is_ended_with_the_command(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    (tmp_path / "add.js").write_text(GRAPH)
+    script = f"echo $$ > {tmp_path}/pid; exec sleep 100"
+    (tmp_path / "tools.toml").write_text(
+        f"""[mcp.test]\ncommand = ["sh", "-c", "{script}"]\ntools = ["*"]\n"""
+    )
+    process = subprocess.Popen(
+        [*RUN, str(tmp_path / "add.js"), "--tools", str(tmp_path / "tools.toml")],
+        stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+    )  # fmt: skip
+    pid = tmp_path / "pid"
+    while not (pid.exists() and pid.read_text().endswith("\n")):
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in errors
+    assert gone(int(pid.read_text()))
 
 
 def test_settings_that_are_wrong_are_told_before_anything_begins(tmp_path: Path) -> None:
