@@ -45,7 +45,7 @@ CHUNK_BYTES = 1 << 20
 # packages lie, and the engine.
 BOOT = (
     "import sys; sys.path += sys.argv[1:3]; from importlib import import_module; "
-    "import_module(sys.argv[3]).main(int(sys.argv[4]))"
+    "import_module(sys.argv[3]).main(*map(int, sys.argv[4:]))"
 )
 WORKER = f"{__package__}.vm_worker"
 
@@ -66,9 +66,9 @@ def packages_folder() -> Path:
 
 
 class Worker:
-    """One child process. Raises VmLimitError ("died") where none can be started."""
+    """One child process for so many VMs. Raises VmLimitError ("died") where none can be started."""
 
-    def __init__(self, prelude: str) -> None:
+    def __init__(self, prelude: str, vms: int) -> None:
         self.lock = threading.RLock()
         self.live = 0  # VMs that are not closed
         self.retired = False
@@ -79,7 +79,7 @@ class Worker:
         command = [sys.executable, "-I", "-S", "-B", "-c", BOOT, *folders, WORKER]
         try:
             self.process = subprocess.Popen(  # noqa: S603  our own program, nothing of a user's
-                [*command, str(WORKER_BYTES)],
+                [*command, str(WORKER_BYTES), str(vms)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -302,7 +302,7 @@ class ProcessVmPort:
 
     def start_worker(self) -> Worker:
         """Start a process and return without waiting for it."""
-        worker = Worker(self.prelude)
+        worker = Worker(self.prelude, self.vms_per_worker)
         self.workers.append(worker)
         return worker
 

@@ -42,7 +42,7 @@ class OverLimitError(Exception):
 
 
 class Isolate:
-    """See the module's docstring. `prelude` is the text of prelude.js.
+    """See the module's docstring. `prelude` is what script.read_prelude returns.
 
     Raises ImportError without an engine, or with one that is too old.
     """
@@ -51,13 +51,12 @@ class Isolate:
         engine: Any = import_module("_quickjs")
         self.failure: type[Exception] = engine.JSException
         self.context: Any = engine.Context()
-        if not self.context.eval("'toWellFormed' in String.prototype"):
-            raise ImportError(ARCHIVED)
-        self.calls = self.context.eval(prelude)
-        get = self.context.eval("(object, key) => object[key]")
-        self.start_script: Callable[[str], None] = get(self.calls, "start")
-        self.settle: Callable[[str], None] = get(self.calls, "settle")
-        self.take: Callable[[], str] = get(self.calls, "take")
+        try:
+            self.call: Callable[..., str] = self.context.eval(prelude)
+        except self.failure as failure:
+            if not str(failure).startswith("SyntaxError"):
+                raise
+            raise ImportError(ARCHIVED) from None
 
     def limit(
         self, *, cpu_s: float, memory_bytes: int, stack_bytes: int, jobs: int, output_bytes: int
@@ -79,11 +78,11 @@ class Isolate:
         end_s = clock() + self.cpu_s
         self.context.set_time_limit(self.cpu_s)
         try:
-            (self.start_script if op == "start" else self.settle)(text)
+            self.call(op, text)
             self.check_time(end_s)
             self.run_jobs(end_s)
             self.check_time(end_s)
-            taken = self.take()
+            taken = self.call("take")
         except self.failure as failure:
             raise self.over(str(failure), clock() >= end_s) from None
         except MemoryError:
