@@ -43,7 +43,8 @@ pythons: $(STAMP)
 				&& $$there/bin/python $(PIP_FLAGS) install --no-deps --no-build-isolation -e . \
 				&& touch $$there/installed || exit 1; \
 			fi; \
-			$$there/bin/python -m pytest -q tests/scenarios/test_determinism.py tests/test_wheel.py || exit 1; \
+			$$there/bin/python -m pytest -q tests/scenarios/test_determinism.py \
+				tests/scenarios/test_graph_determinism.py tests/test_wheel.py || exit 1; \
 			break; \
 		done; \
 	done
