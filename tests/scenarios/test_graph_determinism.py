@@ -15,11 +15,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.events import EVENTS
 from actors.graphs.script import ScriptVmPort
 from actors.world import TrioWorld
+from logs.keep import MemoryRecorder
+from logs.record import MessageRecord
 from scenarios.build import CellRun
 from scenarios.load import load_plan
 from tests.scenarios.commandline import ROOT, command, records
@@ -54,7 +57,7 @@ def written(folder: Path, name: str, *flags: str, **env: str) -> Digests:
 
 
 def history(name: str, world: Callable[[int, str], Any] | None = None) -> str:
-    """The digest of all that happens in the first replications of each cell, at which time."""
+    """The digest of all that happens and is said in the first replications of each cell."""
     plan = load_plan(FOLDER / f"{name}.toml")
     lines: list[bytes] = []
 
@@ -66,7 +69,14 @@ def history(name: str, world: Callable[[int, str], Any] | None = None) -> str:
         for event in EVENTS:
             run.simulator.watch(event, partial(happened, event))
         for replication in range(REPLICATIONS):
-            run.simulator.run(replication)
+            recorder = MemoryRecorder()
+            run.simulator.run(replication, recorder)
+            said = [one for one in recorder.records if isinstance(one, MessageRecord)]
+            said.sort(key=lambda one: (one.t, one.actor))  # two hosts serve actors in other orders
+            lines += [
+                msgspec.json.encode((one.t, one.envelope.source, one.actor, one.envelope.body))
+                for one in said
+            ]
             lines.append(repr({each: run.metrics[each].rows() for each in run.metrics}).encode())
     assert len(lines) > 100
     return digest_of(*lines)
