@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 # How often the time is looked at closely: the thread's clock costs as much as a short reaction.
 CHECK_S = 0.005
 # How a turn ends whose script met the memory limit. Inside a text the quotes would be escaped.
-OUT_OF_MEMORY = '"finished":{"error":{"name":"InternalError","message":"out of memory'
-STALLED = '"code":"graph_stalled"'
+FAILED = '"finished":{"error":{"name":'
+OUT_OF_MEMORY = FAILED + '"InternalError","message":"out of memory"'
+# What a script without room may look like, too: it threw null, or an async function ended silently.
+PERHAPS = (FAILED + '"Error","message":"null was thrown: ', '"code":"graph_stalled"')
 TOO_LARGE = "what the script asks for, says and returns in one turn is too large"
 ARCHIVED = (
     "the JavaScript engine that is installed is the archived package quickjs: "
@@ -88,15 +90,18 @@ class Isolate:
         except MemoryError:
             raise self.out_of_memory() from None
         if OUT_OF_MEMORY in taken:
-            # With no room for an error the engine throws null, which a script may do as well.
-            null = OUT_OF_MEMORY + ", or null" in taken
-            raise self.out_of_memory(", or it threw null" if null else "")
-        if STALLED in taken and self.context.memory()["malloc_size"] * 2 > self.memory_bytes:
-            raise self.out_of_memory()  # an async function without room ends without a word
+            raise self.out_of_memory()
+        if any(perhaps in taken for perhaps in PERHAPS) and self.is_half_full():
+            raise self.out_of_memory()
         turn = taken.encode()
         if not turn or len(turn) > self.output_bytes:
             raise OverLimitError("output", TOO_LARGE)
         return turn
+
+    def is_half_full(self) -> bool:
+        """Whether so much memory is in use that a script may well have met its limit."""
+        used_bytes: int = self.context.memory()["malloc_size"]
+        return used_bytes * 2 > self.memory_bytes
 
     def run_jobs(self, end_s: float) -> None:
         """Run promise reactions until none is left, or one of the limits."""
@@ -133,9 +138,7 @@ class Isolate:
             "cpu", f"the script computed for {self.cpu_s:g} s without waiting for the host"
         )
 
-    def out_of_memory(self, or_else: str = "") -> OverLimitError:
+    def out_of_memory(self) -> OverLimitError:
         """The error of a script that needs too much memory."""
-        return OverLimitError(
-            "memory",
-            f"the script needs more than {self.memory_bytes / 2**20:g} MiB of memory{or_else}",
-        )
+        megabytes = self.memory_bytes / 2**20
+        return OverLimitError("memory", f"the script needs more than {megabytes:g} MiB of memory")

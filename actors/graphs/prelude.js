@@ -325,15 +325,19 @@ var writtenIfJson = value => {
 var field = (value, key) => {
   try { return value[key]; } catch { return undefined; }
 };
-// With no memory left even for an error, the engine throws null, or a value of no type.
-var NO_MEMORY = '{"name":"InternalError","message":"out of memory, or null was thrown"}';
+// With no memory left even for an error, the engine throws null, or a value of no type. A null is the
+// engine's where the source has nothing that could throw one; else the host looks at the memory.
+var NO_MEMORY = '{"name":"InternalError","message":"out of memory"}';
+var NULL = '{"name":"Error","message":"null was thrown: by the script, or for want of memory"}';
+var mayThrow = false;
 var TYPES = freeze({
   __proto__: null, undefined: true, object: true, boolean: true, number: true, bigint: true,
   string: true, symbol: true, function: true,
 });
 var describe = error => {
-  if (error === null || !TYPES[typeof error]) return NO_MEMORY;
-  const thrown = typeof error === 'object' && error !== null ? error : create(null);
+  if (error === null) return mayThrow ? NULL : NO_MEMORY;
+  if (!TYPES[typeof error]) return NO_MEMORY;
+  const thrown = typeof error === 'object' ? error : create(null);
   const name = field(thrown, 'name'), message = field(thrown, 'message'), code = field(thrown, 'code');
   const stack = field(thrown, 'stack'), errors = field(thrown, 'errors'), partial = field(thrown, 'partial');
   let text = '{"name":' + quote(typeof name === 'string' ? words(name) : 'Error');
@@ -420,6 +424,7 @@ var start = text => {
   roomOfTurn = message.room;
   enter(message);
   [a, b, c, d] = message.seed;
+  mayThrow = message.source.includes('throw') || message.source.includes('reject');
   for (let i = 0; i < 15; i++) random(); // a seed of few bits is mixed by then
   try {
     const head = '\n'.repeat(PAD_LINES - 1) + '"use strict";(async function (args) {\n';
