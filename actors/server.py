@@ -1,9 +1,9 @@
 """The server: queues runs, hands out tickets, lets each run start once, keeps what became of it.
 
 Theory of operation. A run is one durable row for its whole life; its state changes, the row does
-not, and absence never means success. TRANSITIONS lists every legal change. A state that is
-not terminal is always watched: by the start deadline while it waits, by the run deadline while it
-runs; the watch is the index `due`, swept by a timer that can be lost and set again at any point.
+not, and absence never means success. `actors.transitions` lists every legal change. A state that
+is not terminal is always watched: by the start deadline while it waits, by the run deadline while
+it runs; the watch is the index `due`, swept by a timer that can be lost and set again at any point.
 Terminal never changes; what arrives later is kept beside it. Only the server's clock decides.
 
 The server keeps no truth in attributes, so several can share one database.
@@ -48,42 +48,9 @@ from actors.messages import (
     Sync,
 )
 from actors.text import units
+from actors.transitions import ERRORS, TARGETS
 from transports.envelope import Envelope
 from transports.units import Duration, parse_duration
-
-
-class Transition(msgspec.Struct, frozen=True):
-    """One legal change of a run: what causes it, whose act it is, what watches the new state.
-
-    `task` is the state of the MCP task that stands for the run.
-    """
-
-    source: str
-    cause: str
-    target: str
-    owner: str
-    watcher: str
-    task: str
-
-
-TRANSITIONS = (
-    Transition("", "queue", "queued", "agent", "start deadline", "working"),
-    Transition("queued", "start", "running", "relay", "run deadline", "working"),
-    Transition("queued", "cancel", "cancelled", "agent", "retention", "cancelled"),
-    Transition("queued", "cancelled", "cancelled", "relay", "retention", "cancelled"),
-    Transition("queued", "failed", "failed", "relay", "retention", "completed"),
-    # These two only after the server lost what it knew, as a restored backup has:
-    Transition("queued", "completed", "completed", "relay", "retention", "completed"),
-    Transition("queued", "interrupted", "interrupted", "relay", "retention", "failed"),
-    Transition("queued", "deadline", "expired", "server", "retention", "failed"),
-    Transition("running", "completed", "completed", "relay", "retention", "completed"),
-    Transition("running", "failed", "failed", "relay", "retention", "completed"),
-    Transition("running", "cancelled", "cancelled", "relay", "retention", "cancelled"),
-    Transition("running", "interrupted", "interrupted", "relay", "retention", "failed"),
-    Transition("running", "forgotten", "interrupted", "server", "retention", "failed"),
-    Transition("running", "deadline", "interrupted", "server", "retention", "failed"),
-)
-_TARGETS = {(rule.source, rule.cause): rule.target for rule in TRANSITIONS}
 
 SESSIONS_LIMIT = 100  # the account's bound on a sync; more would make every sync heavy
 OFFER_LIMIT = 100  # a relay is one worker: more commands than these only age in its memory
@@ -391,7 +358,7 @@ class Server:
         now_us = context.stamp_us
         run = _replace(
             run,
-            status=_TARGETS["queued", "start"],
+            status=TARGETS["queued", "start"],
             started_us=now_us,
             due_us=now_us + self.config.run_deadline_us,
             hint_us=RUNNING_HINT_US if self.config.hints else None,
@@ -428,7 +395,7 @@ class Server:
 
     def close(self, context: Context, run: Run, cause: str, done: Completion | None = None) -> Run:
         """Make a run terminal, by the table."""
-        status = _TARGETS[run.status, cause]
+        status = TARGETS[run.status, cause]
         now_us = context.stamp_us
         closed = _replace(
             run,
@@ -437,7 +404,7 @@ class Server:
             open_on=None,
             open_for=None,
             due_us=now_us + self.config.retention_us,
-            error=_ERRORS.get(cause),
+            error=ERRORS.get(cause),
             completion=done,
         )
         self.runs.put(run.command_id, closed)
@@ -490,9 +457,3 @@ class Server:
         self.sweep_at_us = None
         for first in self.runs.scan("due", limit=1):
             self.arm_sweep(context, first.due_us, context.stamp_us)
-
-
-_ERRORS = {
-    "deadline": "the time limit passed before the run ended",
-    "forgotten": "the desktop no longer holds this run; it may have had effects",
-}

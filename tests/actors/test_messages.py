@@ -15,7 +15,7 @@ from actors.engine import Engine
 from actors.messages import NOT_FOUND_TEXT, NOT_SHARED_TEXT, TERMINAL, Completion, Message
 from actors.owner import Owner
 from actors.relay import Relay
-from actors.server import TRANSITIONS, Server
+from actors.server import Server
 from tests.actors.drawing import MESSAGES, drawn
 
 # Parts of messages: they are said within others, never alone.
@@ -92,12 +92,6 @@ def test_somebody_understands_it(kind: type[Message]) -> None:
 def test_the_account_s_two_texts_are_its_words() -> None:
     assert NOT_FOUND_TEXT == "Graph run not found or access removed"
     assert NOT_SHARED_TEXT == "Graph session is no longer shared with this project"
-
-
-def test_the_terminal_statuses_are_those_that_nothing_leaves() -> None:
-    left = {rule.source for rule in TRANSITIONS}
-    assert {rule.target for rule in TRANSITIONS} - left == TERMINAL
-    assert not TERMINAL & left
 
 
 def test_an_ending_is_a_terminal_status_that_a_relay_may_say() -> None:

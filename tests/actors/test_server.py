@@ -15,8 +15,8 @@ from actors.server import (
     OFFER_LIMIT,
     SWEEP_LIMIT,
     SWEEP_PAUSE_US,
-    TRANSITIONS,
 )
+from actors.transitions import TRANSITIONS
 from tests.actors.harness import SESSION, S
 from tests.actors.service import DAY, RESULT, STATES, Service, completion, service_with
 from transports.units import Duration
@@ -72,17 +72,6 @@ def test_a_new_run_is_queued() -> None:
 def test_every_cause_of_the_table_was_tried() -> None:
     assert {rule.cause for rule in TRANSITIONS} == {"queue", *CAUSES}
     assert {rule.target for rule in TRANSITIONS} == set(STATES)
-
-
-def test_no_state_is_without_a_watcher_and_a_way_out_that_the_server_takes_itself() -> None:
-    for rule in TRANSITIONS:
-        assert rule.watcher
-        assert rule.owner
-        assert rule.task in {"working", "completed", "failed", "cancelled"}
-    for state in {rule.target for rule in TRANSITIONS} - TERMINAL:
-        ways = [rule for rule in TRANSITIONS if rule.source == state]
-        assert any(rule.owner == "server" and rule.cause == "deadline" for rule in ways)
-    assert len({(rule.source, rule.cause) for rule in TRANSITIONS}) == len(TRANSITIONS)
 
 
 @pytest.mark.parametrize("state", STATES)

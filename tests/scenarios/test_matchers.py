@@ -12,7 +12,7 @@ from actors.actor import Place
 from actors.events import EVENTS
 from actors.graphs.messages import GRAPH_MESSAGES
 from actors.messages import GetGraphRun, GraphRun
-from actors.server import TRANSITIONS
+from actors.transitions import TRANSITIONS
 from scenarios.cast import BUILT_IN, config_class
 from scenarios.matchers import MESSAGES, STATUSES, Matcher, MetricError, parse_matcher
 
