@@ -26,7 +26,7 @@ from actors.graphs.model import BUILT_IN_MODELS, ModelConfig
 from actors.graphs.scripted import AnswersError, ScriptedModel
 from actors.graphs.seam import VmPort
 from actors.graphs.synthetic import SyntheticModel
-from scenarios.graph_syntax import ENGINE_MODULE, syntax_problem
+from scenarios.graph_syntax import ENGINE_MODULE, reached_files, syntax_problem
 from scenarios.problems import quote, suggest
 from scenarios.references import Role
 from scenarios.spec import Cast
@@ -115,7 +115,7 @@ def furnished(cast: Cast, place: Place, folder: Path) -> Place:
         for name, path in files_of(config, folder).items()
     }
     if isinstance(config, GraphEngine.Config):
-        for name in _roots(config.graph, place, files):
+        for name in reached_files(_roots(config.graph, place, files), files):
             try:
                 problem = syntax_problem(read_script(files[name]).source)
             except MetaError as error:
