@@ -20,6 +20,7 @@ from actors.graphs.fleet import Fleet
 from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
 from actors.graphs.model import ModelConfig
 from actors.graphs.operations import Limits
+from actors.graphs.seam import STOPPED
 from actors.messages import (
     Completion,
     FleetAcknowledged,
@@ -129,6 +130,7 @@ class GraphEngine(Engine):
         for fleet in self.fleets.values():
             fleet.abandon()
         self.fleets = {}
+        self.hurried: set[str] = set()  # the executions whose scripts must compute no more
         self.by_run: dict[str, Fleet] = {}
         self.slots = Slots()
         self.starved: dict[str, Fleet] = {}  # those that wait for a slot, by execution id
@@ -142,6 +144,19 @@ class GraphEngine(Engine):
         if spending is None:
             return done
         return _replace(done, total_tokens=spending.tokens, reported_cost=spending.cost)
+
+    def hurry(self, body: Any) -> None:
+        """End what a script computes, for good, if its run is to be cancelled.
+
+        A host calls it from another thread for what comes during a turn; the message is handled
+        after that.
+        """
+        fleet = self.fleets.get(body.execution_id) if isinstance(body, FleetCancel) else None
+        if fleet is not None:
+            self.hurried.add(fleet.execution_id)
+            for script in list(fleet.scripts.values()):
+                if script.vm is not None:
+                    script.vm.hurry()
 
     # Runs
 
@@ -236,6 +251,9 @@ class GraphEngine(Engine):
         self.starved.pop(fleet.execution_id, None)
         self.spendings.delete(execution.channel)
         whole = fleet.completion()
+        if fleet.execution_id in self.hurried and STOPPED in (whole.error or ""):
+            whole = _replace(whole, status="cancelled", result=None, error=None)
+        self.hurried.discard(fleet.execution_id)
         done = _replace(
             bounded(whole), total_tokens=whole.total_tokens, reported_cost=whole.reported_cost
         )
