@@ -403,7 +403,6 @@ class GraphEngine(Engine):
         self.told.pop(fleet.execution_id, None)
         self.spendings.delete(execution.channel)
         if self.trails.pop(fleet.execution_id, None) is not None:
-            Trail(execution.channel, fleet.execution_id).forget(context)
             approvals.forget(context, fleet.run)
         whole = fleet.completion()
         if fleet.execution_id in self.hurried and STOPPED in (whole.error or ""):

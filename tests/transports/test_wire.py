@@ -18,6 +18,7 @@ from actors.messages import (
     Command,
     Complete,
     Completion,
+    Control,
     FleetCancel,
     GetGraphRun,
     Message,
@@ -38,6 +39,15 @@ BIG = 2**53 - 1
 def envelope_of(body: Any, **changed: Any) -> Envelope[Any]:
     fields: dict[str, Any] = {"id": 1 << 33, "source": "a", "target": "b", "reply_to": 0}
     return Envelope(**({"cause": 0} | fields | changed), body=body)
+
+
+def test_a_field_that_is_unset_is_left_out() -> None:
+    body = Control(command_id="r", boot="b")
+    frame = CODEC.encode(envelope_of(body))
+    assert b"waiting" not in frame
+    assert CODEC.decode(frame, "a").body == body
+    told = Control(command_id="r", boot="b", waiting=0)
+    assert CODEC.decode(CODEC.encode(envelope_of(told)), "a").body == told != body
 
 
 def run_with(**arguments: Any) -> Envelope[Any]:
