@@ -111,6 +111,7 @@ def _check_values(body: msgspec.Struct) -> None:
         elif isinstance(value, list | tuple):
             todo.extend(value)
         elif isinstance(value, msgspec.Struct):
-            todo.extend(getattr(value, field) for field in value.__struct_fields__)
+            fields = (getattr(value, field) for field in value.__struct_fields__)
+            todo.extend(each for each in fields if each is not msgspec.UNSET)
         else:
             raise FrameError(f"a {type(value).__name__} is no JSON value")

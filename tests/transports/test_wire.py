@@ -205,6 +205,24 @@ def test_numbers_that_json_lacks_are_refused_in_fields_too() -> None:
         CODEC.decode(raw(msgspec.to_builtins(body)), "a")
 
 
+class Inner(msgspec.Struct):
+    far: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class Outer(Message, frozen=True, kw_only=True):
+    inner: Inner
+    near: int | msgspec.UnsetType = msgspec.UNSET
+
+
+def test_a_field_that_is_unset_is_left_out_at_any_depth() -> None:
+    frame = WireCodec([Outer]).encode(envelope_of(Outer(inner=Inner())))
+    assert b"near" not in frame
+    assert b"far" not in frame
+    assert WireCodec([Outer]).decode(frame, "a").body == Outer(inner=Inner())
+    with pytest.raises(FrameError, match="a UnsetType is no JSON value"):
+        CODEC.encode(run_with(value=msgspec.UNSET))
+
+
 def test_extension_types_are_refused() -> None:
     body = {"type": "RunGraphSession", "graph_session_id": "g", "idempotency_key": "k"}
     body["arguments"] = {"x": msgspec.msgpack.Ext(5, b"x")}  # type: ignore[assignment]  # no text
