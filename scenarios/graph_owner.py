@@ -100,6 +100,7 @@ class TerminalOwner:
     def forget(self) -> None:
         """Know of no call, and of no choice."""
         self.waiting: dict[tuple[str, int], Approval] = {}
+        self.due_s: dict[tuple[str, int], float] = {}
         self.always: set[tuple[str, str, str]] = set()  # a run, a Graph of it, a tool
         self.asked: tuple[str, int] | None = None
         self.question: trio.CancelScope | None = None
@@ -114,6 +115,7 @@ class TerminalOwner:
             if key in self.waiting:
                 continue
             self.waiting[key] = one
+            self.due_s[key] = trio.current_time() + one.left_us / 1e6
             if _kind(one) in self.always:
                 self.decide(context, key, allow=True)
         self.more.set()
@@ -128,7 +130,9 @@ class TerminalOwner:
                 continue
             self.asked = key
             with trio.CancelScope() as self.question:
-                choice = await self.asker.ask(self.waiting[key])
+                left_us = max(0, round((self.due_s[key] - trio.current_time()) * 1e6))
+                one = msgspec.structs.replace(self.waiting[key], left_us=left_us)
+                choice = await self.asker.ask(one)
                 self.said = trio.Event()
                 self.tell_myself(Chosen(run=key[0], call=key[1], choice=choice))
                 await self.said.wait()
@@ -154,12 +158,13 @@ class TerminalOwner:
         if envelope.source != context.name:
             return
         self.waiting.pop(key, None)
+        self.due_s.pop(key, None)
         if self.asked == key and self.question is not None:
             self.question.cancel()
 
     def decide(self, context: Context, key: tuple[str, int], *, allow: bool) -> None:
         """Tell the engine of a decision."""
-        del self.waiting[key]
+        del self.waiting[key], self.due_s[key]
         context.request("engine", Decide(run=key[0], call=key[1], allow=allow), REPEAT_US)
 
     def on_decided(self, context: Context, envelope: Envelope[Decided]) -> None:
@@ -211,8 +216,12 @@ class Terminal:
         self.show(lines[:SHOWN_LINES] if cut else lines)
         if cut:
             self.write(f"  and {len(lines) - SHOWN_LINES:,} more lines: s shows them\n")
-        self.write(f"  a is yes to every later call of {one_line(approval.tool)} as well,\n"
-                   "  by this Graph in this run, whatever its arguments\n")  # fmt: skip
+        left = shown_time(approval.left_us)
+        self.write(
+            f"  a is yes to every later call of {one_line(approval.tool)} as well,\n"
+            "  by this Graph in this run, whatever its arguments\n"
+            f"  without an answer it is denied in {left}\n"
+        )
         # What was typed before the question was no answer to it.
         with suppress(termios.error):
             termios.tcflush(self.keys, termios.TCIFLUSH)
@@ -246,6 +255,12 @@ class Terminal:
         """Write to the terminal."""
         self.stream.write(text)
         self.stream.flush()
+
+
+def shown_time(time_us: int) -> str:
+    """Return how long something takes, in whole minutes if there are some."""
+    seconds = max(0, round(time_us / 1e6))
+    return f"{seconds} s" if seconds < 120 else f"{round(seconds / 60)} min"
 
 
 def heading(approval: Approval, width_columns: int) -> Iterator[str]:

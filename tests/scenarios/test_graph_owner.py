@@ -24,6 +24,7 @@ from scenarios.graph_owner import (
     TerminalOwner,
     framed,
     heading,
+    shown_time,
 )
 from transports.envelope import Envelope
 
@@ -248,6 +249,14 @@ def test_no_argument_leaves_its_frame(value: str, label: str, width_columns: int
         assert line.isprintable() or not any(ord(char) < 32 or ord(char) == 127 for char in line)
         assert cell_len(line) < width_columns or line.startswith("shell__show")
         assert not any(char in line for char in "\x1b\r\n\u202e\u2028")
+
+
+@pytest.mark.parametrize(
+    ("time_us", "shown"),
+    [(-1, "0 s"), (59_400_000, "59 s"), (119_000_000, "119 s"), (900_000_000, "15 min")],
+)
+def test_how_long_there_is_to_answer(time_us: int, shown: str) -> None:
+    assert shown_time(time_us) == shown
 
 
 def test_arguments_of_any_kind_are_shown() -> None:
