@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import trio
 
 from actors.edges.tools.tool import TEXT_LIMIT_CHARS, ToolError, ToolSpec, arguments_schema
-from actors.text import units
+from actors.text import clean_text, units
 
 FILE_LIMIT_BYTES: Final = 8 << 20  # a larger one is no text that anybody wrote
 PATH_LIMIT_CHARS: Final = 4_096
@@ -41,7 +41,7 @@ class Folders:
 
     def parts(self, path: str) -> list[str]:
         """Return the parts of an agent's path; ToolError if it is no path here."""
-        if "\0" in path or len(path) > PATH_LIMIT_CHARS:
+        if clean_text(path) != path or len(path) > PATH_LIMIT_CHARS:
             raise ToolError("this is no path")
         if path.startswith(("/", "~")) or "\\" in path:
             raise ToolError(f"a path begins with a folder's name: {self.shown()}")

@@ -100,6 +100,8 @@ async def resolve(name: str, port: int) -> Sequence[str]:
         found = await trio.socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise ToolError(f"the host {name} has no address: {error.strerror}") from None
+    except UnicodeError:  # a part of it is longer than names can be
+        raise ToolError(f"the host {name} has no address: it is no name") from None
     return [str(one[4][0]) for one in found]
 
 
@@ -153,7 +155,7 @@ class HttpGet:
                 if isinstance(said, str):
                     return said
                 url = urljoin(url, said.location)
-        except httpx.InvalidURL:
+        except (httpx.InvalidURL, ValueError):  # of an agent's words, or of a redirection's
             raise ToolError("this is no URL") from None
         except httpx.TimeoutException:
             raise ToolError("the host does not answer in time") from None
@@ -192,7 +194,7 @@ class HttpGet:
 
     async def address_of(self, url: httpx.URL) -> str:
         """Return the address to connect to; ToolError if the settings don't let it be."""
-        if url.scheme not in PORTS or not url.host or len(str(url)) > URL_LIMIT_CHARS:
+        if url.scheme not in PORTS or not url.raw_host or len(str(url)) > URL_LIMIT_CHARS:
             raise ToolError("a URL begins with https:// and names a host")
         if url.userinfo:
             raise ToolError("a URL has no password here")

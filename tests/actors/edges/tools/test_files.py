@@ -72,6 +72,7 @@ async def test_lines_are_read_in_parts(folders: Folders) -> None:
         ("docs/./a.md", 'no "."'),
         ("docs\\..\\secret", "begins with a folder's name"),
         ("docs/a.md\0.png", "no path"),
+        ("docs/\ud800", "no path"),
         ("docs/" + "a/" * 100, "a path has"),
         ("x" * 5_000, "no path"),
         ("secret", "no folder of this name: there is docs, src"),

@@ -160,6 +160,8 @@ async def test_a_redirection_is_looked_at_like_the_first() -> None:
             "/meta": page("", "307 Moved", Location="http://169.254.169.254/latest/meta-data"),
             "/loop": page("", "302 Found", Location="/loop"),
             "/file": page("", "302 Found", Location="file:///etc/passwd"),
+            "/none": page("", "302 Found", Location="//[::1"),
+            "/idna": page("", "302 Found", Location="https://xn--/"),
         }
         using = tool(private=[local])
         assert (await get(using, f"{local}/start")).endswith("end")
@@ -168,6 +170,8 @@ async def test_a_redirection_is_looked_at_like_the_first() -> None:
         assert "169.254.169.254 is none of the hosts" in await refusal(using, f"{local}/meta")
         assert "more than 5 times" in await refusal(using, f"{local}/loop")
         assert "begins with https" in await refusal(using, f"{local}/file")
+        assert "Invalid URL" in await refusal(using, f"{local}/none")
+        assert "no URL" in await refusal(using, f"{local}/idna")
 
 
 async def test_a_redirection_to_a_listed_name_that_is_private_is_refused() -> None:
@@ -212,12 +216,35 @@ async def test_text_of_any_kind_is_decoded(kind: str, raw: bytes, text: str) -> 
         assert (await get(tool(private=[local]), f"{local}/")).endswith(f"\n\n{text}")
 
 
+PARTS = st.sampled_from(
+    [
+        "https://", "http://", "docs.example.org", "@", ":", "[", "]", "%", "%00", "/", "\\", "?",
+        "#", "xn--", "ä", "1", ".", " ", "\t", "\0", "\u202e", "\u2024", "\uff0e", "..", "::1",
+        "a" * 70,
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(PARTS | st.text(max_size=5), max_size=8).map("".join))
+def test_whatever_a_url_says_it_is_refused_in_a_sentence(url: str) -> None:
+    using = tool("docs.example.org", look_up=looks_up("127.0.0.1"))
+
+    async def one() -> None:
+        with pytest.raises(ToolError):
+            await get(using, url)
+
+    trio.run(one)
+
+
 async def test_a_host_that_is_not_there_is_told() -> None:
     unknown = tool("no-such-host.invalid", look_up=resolve)
     assert "has no address" in await refusal(unknown, "https://no-such-host.invalid/")
     assert "has no address" in await refusal(
         tool("a.example.org", look_up=looks_up()), "https://a.example.org/"
     )
+    below = tool("*.example.org", look_up=resolve)
+    for name in ("a" * 64, "a" * 70 + ".b", "a" * 250):
+        assert "has no address" in await refusal(below, f"https://{name}.example.org/")
     async with serving({}) as server:
         closed = f"http://127.0.0.1:{server.port}"
     assert "it can't be got" in await refusal(tool(private=[closed]), closed)
