@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from actors.server import Server
     from actors.stores.failures import (
         DamagedStoreError,
+        StoreConflictError,
         StoreError,
         StoreFailedError,
         UnreadableRowError,
         UnusableStoreError,
     )
+    from actors.stores.postgres import PostgresStore
     from actors.stores.sqlite import SqliteStore, set_aside
     from scenarios.checks import History, Violation
     from scenarios.contract import ContractError, check_actor
@@ -72,6 +74,7 @@ __all__ = [
     "Place",
     "Planned",
     "PollPlan",
+    "PostgresStore",
     "Relay",
     "Results",
     "ScenarioError",
@@ -82,6 +85,7 @@ __all__ = [
     "SqliteStore",
     "Step",
     "Store",
+    "StoreConflictError",
     "StoreError",
     "StoreFailedError",
     "Stream",
@@ -126,11 +130,13 @@ _HOMES = {
     ("actors", "server"): ("Server",),
     ("actors", "stores", "failures"): (
         "DamagedStoreError",
+        "StoreConflictError",
         "StoreError",
         "StoreFailedError",
         "UnreadableRowError",
         "UnusableStoreError",
     ),
+    ("actors", "stores", "postgres"): ("PostgresStore",),
     ("actors", "stores", "sqlite"): ("SqliteStore", "set_aside"),
     ("scenarios", "checks"): ("History", "Violation"),
     ("scenarios", "contract"): ("ContractError", "check_actor"),
