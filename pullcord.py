@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         UnusableStoreError,
     )
     from actors.stores.postgres import PostgresStore
-    from actors.stores.sqlite import SqliteStore, set_aside
+    from actors.stores.sqlite import SqliteStore, backup, restore, set_aside
     from scenarios.checks import History, Violation
     from scenarios.contract import ContractError, check_actor
     from scenarios.problems import ScenarioError
@@ -95,11 +95,13 @@ __all__ = [
     "UnreadableRowError",
     "UnusableStoreError",
     "Violation",
+    "backup",
     "check_actor",
     "messages",
     "parse_duration",
     "parse_polls",
     "parse_size",
+    "restore",
     "run",
     "set_aside",
 ]
@@ -137,7 +139,7 @@ _HOMES = {
         "UnusableStoreError",
     ),
     ("actors", "stores", "postgres"): ("PostgresStore",),
-    ("actors", "stores", "sqlite"): ("SqliteStore", "set_aside"),
+    ("actors", "stores", "sqlite"): ("SqliteStore", "backup", "restore", "set_aside"),
     ("scenarios", "checks"): ("History", "Violation"),
     ("scenarios", "contract"): ("ContractError", "check_actor"),
     ("scenarios", "problems"): ("ScenarioError",),

@@ -49,7 +49,9 @@ Crash = tuple[str, int, bool]  # whose process, at the how manieth of its points
 class Play:
     """One story on stores of a kind, with one crash or none."""
 
-    def __init__(self, kind: str, story: str, crash: Crash | None = None) -> None:
+    def __init__(
+        self, kind: str, story: str, crash: Crash | None = None, until_us: int = UNTIL_US
+    ) -> None:
         self.stores = {
             name: CrashingStore(
                 STORES[kind](), crash[1:] if crash is not None and crash[0] == name else None
@@ -57,7 +59,7 @@ class Play:
             for name in DURABLE
         }
         self.trace = Trace()
-        self.dies_behind_a_commit = crash is not None and crash[2]
+        self.unheard = int(crash is not None and crash[2])
         drop = DROPS.get(story)
         judge = None if drop is None else drop.at_work()
 
@@ -82,13 +84,13 @@ class Play:
             put_to_work(judge, self.sim)
         for name, store in self.stores.items():
             self.sim.keep(name, store)
-        self.sim.on_begin.append(lambda: self.sim.at(UNTIL_US, self.sim.finish))
+        self.sim.on_begin.append(lambda: self.sim.at(until_us, self.sim.finish))
 
     def wrong(self) -> list[str]:
         """Play it; return what is not as it must be."""
         try:
             self.sim.run(0, self.trace)
-            return complaints(self.sim, self.trace, unheard=self.dies_behind_a_commit)
+            return complaints(self.sim, self.trace, unheard=self.unheard)
         finally:
             for store in self.stores.values():
                 store.close()
