@@ -102,7 +102,7 @@ class Transaction:
     ) -> psycopg.Cursor[Any]:
         """Send a statement, and before it whatever has waited for one."""
         saves = writes and self._in_turn and not self._saved
-        if self._begun and not (self._release or saves):
+        if self._begun and not saves:
             return connection.execute(sql, values, prepare=True)
         head: psycopg.Cursor[Any] | None = None
         with connection.pipeline():
@@ -110,12 +110,12 @@ class Transaction:
                 connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
                 connection.execute(self._lock, ())
                 head = connection.execute(self._head, (), prepare=True)
-            elif self._release:
+            elif self._release:  # not before: turns that only read need not wait for it
                 connection.execute("RELEASE SAVEPOINT turn")
             if saves:
                 connection.execute("SAVEPOINT turn")
             cursor = connection.execute(sql, values, prepare=True)
-        self._begun, self._release, self._saved = True, False, self._saved or saves
+        self._begun, self._release, self._saved = True, self._release and not saves, saves
         if head is not None:
             self._heed(connection, *head.fetchall()[0][:3])
         return cursor
