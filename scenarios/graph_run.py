@@ -18,7 +18,7 @@ import trio
 from msgspec import Struct
 
 from actors.actor import Actor, Context, Handler, Place, Unanswered
-from actors.edges.models.live import LiveModel
+from actors.edges.models.live import close_models, open_models
 from actors.edges.vm_process import ProcessVmPort
 from actors.errors import ActorFailedError
 from actors.events import EVENTS
@@ -156,24 +156,15 @@ class GraphWorld(TrioWorld):
         try:
             await super()._main()
         finally:
-            with trio.CancelScope(shield=True):
-                for context in self.contexts.values():
-                    if isinstance(context.actor, LiveModel):
-                        await context.actor.close()
+            await close_models(self.contexts.values())
 
     async def _open(self, network: Network, nursery: trio.Nursery) -> None:
         await super()._open(network, nursery)
-        for name, context in self.contexts.items():
-            if isinstance(context.actor, LiveModel):
-                await context.actor.open(nursery, partial(self._tell, name))
+        await open_models(self.contexts.values(), nursery, self.deliver_now)
         if threading.current_thread() is threading.main_thread():
             await nursery.start(self._heed_signals, nursery)
         if not self._virtual:  # there, a task that sleeps would move the clock
             nursery.start_soon(self._look_on)
-
-    def _tell(self, name: str, body: Any) -> None:
-        """Put a message into an actor's own mailbox, as from itself."""
-        self.deliver_now(Envelope(0, name, name, 0, 0, body))
 
     async def _heed_signals(
         self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
@@ -185,7 +176,7 @@ class GraphWorld(TrioWorld):
                 if self.interrupts > 1:
                     nursery.cancel_scope.cancel()
                     return
-                self._tell("caller", StopRun())
+                self.deliver_now(Envelope(0, "caller", "caller", 0, 0, StopRun()))
 
     async def _look_on(self) -> None:
         while True:
