@@ -52,7 +52,10 @@ def test_it_is_frozen_and_its_name_is_its_tag(kind: type[Message]) -> None:
 
 
 def test_every_question_is_for_the_gateway_or_for_one_kind_of_principal() -> None:
-    allowed = [*LOCAL, *(kind for kinds in MAY_SEND.values() for kind in kinds)]
+    allowed: list[type[Message]] = [
+        *LOCAL,
+        *(kind for kinds in MAY_SEND.values() for kind in kinds),
+    ]
     twice = {kind.__name__ for kind in allowed if allowed.count(kind) > 1}
     assert twice == {"GetServerStatus"}, "the gateway asks for all owners"
     questions = {kind for kind in SAID if (kind.__doc__ or "").startswith(("Gateway", "Owner"))}
