@@ -19,19 +19,13 @@ from anyio.abc import ByteStream, Listener
 from actors.accounts.messages import (
     GATEWAY,
     MAY_SEND,
-    AddAgent,
-    AddOwner,
     Authenticate,
     Authenticated,
     AuthenticateLocal,
     BeginRotation,
-    CodeAccepted,
     Denied,
-    NewPairingCode,
     Pair,
-    PrincipalAdded,
     PrincipalRevoked,
-    RenewToken,
     Rotation,
 )
 from actors.edges.door import (
@@ -39,13 +33,11 @@ from actors.edges.door import (
     PAIRING,
     NewToken,
     PairDevice,
-    PairingCode,
-    PrincipalToken,
     hash_code,
     hash_token,
-    make_code,
     make_token,
 )
+from actors.edges.grants import Amend, with_secret
 from actors.edges.line import Inside, Line
 from actors.messages import Sync
 from transports.acceptor import Acceptor, address_of
@@ -63,7 +55,6 @@ PAIRING_LIMIT = 8  # strangers with a code at a time
 PAIRING_S = 20.0  # a code is typed before connecting
 PENDING_LIMIT = 1024  # questions of one connection whose answers are remembered to be its own
 
-Amend = Callable[[Any], Any]
 BUSY = "the server is too busy to say who you are: try again"
 
 
@@ -240,7 +231,7 @@ class Gateway:
         told = self._codecs[guest.kind].decode(frame, guest.principal)
         if told.target != SERVER:
             raise FrameError(f"a message to {told.target}, but only {SERVER} is here")
-        body, amend = self._with_secret(told.body)
+        body, amend = with_secret(told.body, self._key)
         if guest.rotate and isinstance(body, Sync):
             guest.rotate = False
             assert line.nursery is not None, "it runs"
@@ -256,42 +247,18 @@ class Gateway:
         mine = msgspec.structs.replace(told, id=number, cause=0, body=body)
         await self._inside.enter(mine)
 
-    def _with_secret(self, body: Any) -> tuple[Any, Amend | None]:
-        """Return what the server is asked, with the hash of a new secret if one is asked for.
-
-        And what adds the secret itself to the answer, once the server has granted it.
-        """
-        replace = msgspec.structs.replace
-        if isinstance(body, NewPairingCode):
-            code = make_code()
-
-            def with_code(answer: Any) -> Any:
-                if not isinstance(answer, CodeAccepted):
-                    return answer
-                return PairingCode(code=code, expires_in_us=answer.expires_in_us)
-
-            return replace(body, code_hash=hash_code(self._key, code)), with_code
-        if isinstance(body, AddAgent | AddOwner | RenewToken):
-            renewed = isinstance(body, RenewToken) and body.principal.startswith("own_")
-            token = make_token("owner" if isinstance(body, AddOwner) or renewed else "agent")
-
-            def with_token(answer: Any) -> Any:
-                if not isinstance(answer, PrincipalAdded):
-                    return answer
-                return PrincipalToken(principal=answer.principal, name=answer.name, token=token)
-
-            return replace(body, token_hash=hash_token(token)), with_token
-        return body, None
-
     async def _rotate(self, guest: Guest, line: Line) -> None:
         """Give a device its next token, once the server has it on disk."""
         token = make_token("device")
-        answer = await self.ask(
-            BeginRotation(device=guest.principal, token_hash=hash_token(token))
-        )
+        answer = await self.ask(BeginRotation(device=guest.principal, token_hash=hash_token(token)))
         if isinstance(answer, Rotation) and answer.begun:
-            told = Envelope(self._inside.number(), SERVER, guest.principal, 0, 0, NewToken(token=token))
+            told = Envelope(
+                self._inside.number(), SERVER, guest.principal, 0, 0, NewToken(token=token)
+            )
             line.post(self._wire.encode(told))
+
+    def _post(self, line: Line, target: str, body: Any) -> None:
+        line.post(self._wire.encode(Envelope(self._inside.number(), SERVER, target, 0, 0, body)))
 
     async def _pair(self, guest: Guest, connection: Connection) -> None:
         """Hear one code, and say what came of it."""
@@ -344,6 +311,13 @@ class Door(Acceptor):
         async with trio.open_nursery() as nursery:
             for listener in self._listeners:
                 nursery.start_soon(listener.serve, self.take)
+
+    async def take(self, stream: ByteStream) -> None:
+        """Greet whoever is at the other end of `stream`, and run the connection."""
+        try:
+            await super().take(stream)
+        finally:
+            self._guests.pop(stream, None)
 
     async def admit(self, hello: Hello, stream: ByteStream) -> str | None:
         """Return why a hello is refused, None if it is not."""
