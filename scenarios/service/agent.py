@@ -43,7 +43,7 @@ HEARD: Final = (GraphSessions, GraphRun, Failure)
 WAIT_US: Final = 20_000_000  # how long a server may hold back an answer
 PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0)  # between connections while one waits; the last one again
 POLL_S: Final = 2.0  # between two looks where the server answers at once and gives no hint
-NO_TOKEN_CURE: Final = "ask the server's owner for a token: pullcord agents add NAME"
+ASK_OWNER: Final = "ask the server's owner for a token: pullcord agents add NAME"
 INTERRUPTED: Final = 130
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Agent:
         settings, origins = resolved.settings, resolved.origins
         self.reach: Reach = reach_of(settings, origins)
         if not settings.token:
-            raise refusal("PULLCORD_TOKEN", "which agent calls?", NO_TOKEN_CURE)
+            raise refusal("PULLCORD_TOKEN", "which agent calls?", ASK_OWNER)
         try:
             self._hello = Hello(name="agent", boot=BOOT, token=settings.token.strip())
             msgspec.msgpack.encode(self._hello)
@@ -74,7 +74,7 @@ class Agent:
 
     def problem(self, error: Exception) -> ScenarioError:
         """Return what to tell of a call without an answer."""
-        return call_problem(self.place, error, NO_TOKEN_CURE)
+        return call_problem(self.place, error, ASK_OWNER)
 
     async def watch(self, ticket: str) -> GraphRun | Failure:
         """Wait for a run's end; over a new connection as often as one breaks."""
