@@ -16,7 +16,7 @@ from logs.record import Carried, EventRecord, Record
 # What holds a user's own words or a secret's hash, in whichever message it stands.
 PAYLOADS = frozenset(
     {
-        "answers", "arguments", "code", "code_hash", "description", "error", "old_hash",
+        "answers", "arguments", "code_hash", "description", "error", "old_hash",
         "old_token", "prompt", "result", "schema", "text", "texts", "token", "token_hash", "value",
     }
 )  # fmt: skip

@@ -2,14 +2,13 @@
 
 It asks the server who a greeting's token belongs to, and from then on gives what comes over that
 connection the source that was proved; what a kind of principal may not say it does not let in. A
-message from outside gets an id of our own, and the answer goes back to the connection that asked,
-under the id that was asked: no two connections of one principal can be confused. What nobody asked
-for goes to the principal's newest connection.
+principal may have several connections: the switchboard knows whose an answer is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -37,8 +36,9 @@ from actors.edges.door import (
     hash_token,
     make_token,
 )
-from actors.edges.grants import Amend, with_secret
+from actors.edges.grants import with_secret
 from actors.edges.line import Inside, Line
+from actors.edges.switchboard import Switchboard
 from actors.messages import Sync
 from transports.acceptor import Acceptor, address_of
 from transports.codec import FrameError
@@ -50,20 +50,9 @@ from transports.wire import WireCodec
 SERVER = "server"  # the one actor behind the gateway
 ASK_S = 8.0  # for an answer of the server; a greeting has 10 s
 DENIAL_S = 0.25  # before which nobody is denied: how long the look-up took can't be told
-LINES_LIMIT = 32  # connections of one principal; the oldest gives way, since it may be half-open
 PAIRING_LIMIT = 8  # strangers with a code at a time
 PAIRING_S = 20.0  # a code is typed before connecting
-PENDING_LIMIT = 1024  # questions of one connection whose answers are remembered to be its own
-
 BUSY = "the server is too busy to say who you are: try again"
-
-
-class Question(msgspec.Struct, gc=False):
-    """A question from outside: whose, under which id there, and what is added to its answer."""
-
-    line: Line
-    asked: int
-    amend: Amend | None
 
 
 class Guest(msgspec.Struct):
@@ -83,65 +72,26 @@ class Gateway:
         self.log = log
         self._inside = inside
         self._key = key
-        self._lines: dict[str, list[Line]] = {}  # by principal, the newest last
-        self._questions: dict[int, Question] = {}
-        self._pending: dict[Line, dict[int, None]] = {}  # the questions of each, the oldest first
         self._answers: dict[int, Callable[[Any], None]] = {}  # to questions of our own
         self._pairing = 0
-        self._stopped = False
         self._codecs: dict[str, WireCodec] = {
             kind: WireCodec(types) for kind, types in MAY_SEND.items()
         }
         self._codecs[PAIRING] = WireCodec([PairDevice])
         self._wire = self._codecs["agent"]  # to encode, any of them
-
-    @property
-    def connections(self) -> Mapping[str, int]:
-        """How many connections each principal has."""
-        return {principal: len(lines) for principal, lines in self._lines.items()}
+        self.board = Switchboard(inside, self._wire)
 
     # Out
 
     def take(self, envelope: Envelope[Any]) -> bool:
-        """Send an answer to who asked, and what is no answer to its target's newest connection."""
+        """Send a message on its way; False if there is no connection for it."""
         if envelope.target == GATEWAY:
             self._hear_server(envelope)
             return True
-        body = envelope.body
-        if isinstance(body, PrincipalRevoked):
-            self._revoke(body)
+        if isinstance(envelope.body, PrincipalRevoked):
+            self._revoke(envelope.body)
             return True
-        question = self._questions.pop(envelope.reply_to, None) if envelope.reply_to else None
-        lines = self._lines.get(envelope.target, ())
-        if question is not None:
-            line, reply_to = question.line, question.asked
-            self._pending.get(line, {}).pop(envelope.reply_to, None)
-            body = body if question.amend is None else question.amend(body)
-        elif lines and not envelope.reply_to:
-            line, reply_to = lines[-1], 0
-        else:
-            return False
-        out = msgspec.structs.replace(envelope, reply_to=reply_to, body=body)
-        try:
-            sent = line.post(self._wire.encode(out))
-        except FrameError as error:
-            self._inside.lose(envelope, f"it can't be sent: {error}")
-            return True
-        if not sent:
-            self._inside.lose(envelope, "disconnected" if line not in lines else "queue full")
-        return True
-
-    def stop_reading(self) -> None:
-        """Let nobody in any more, and hear nobody."""
-        self._stopped = True
-        for lines in self._lines.values():
-            for line in lines:
-                line.stop_reading()
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing waits to be written."""
-        return all(line.idle for lines in self._lines.values() for line in lines)
+        return self.board.take(envelope)
 
     # The server's own words
 
@@ -172,8 +122,7 @@ class Gateway:
             self._revoke(envelope.body)
 
     def _revoke(self, notice: PrincipalRevoked) -> None:
-        for line in list(self._lines.get(notice.principal, ())):
-            line.close(f"revoked: {notice.reason}")
+        self.board.close(notice.principal, f"revoked: {notice.reason}")
 
     # Who is there
 
@@ -186,7 +135,7 @@ class Gateway:
         return found
 
     async def _identify(self, hello: Hello, address: str, local: bool) -> Guest | str:
-        if self._stopped:
+        if self.board.stopped:
             return "the server is shutting down: try again"
         if hello.name == PAIRING and not local:
             if self._pairing >= PAIRING_LIMIT:
@@ -208,23 +157,8 @@ class Gateway:
         if guest.kind == "pairing":
             await self._pair(guest, connection)
             return
-        line = Line(connection)
-        lines = self._lines.setdefault(guest.principal, [])
-        if len(lines) >= LINES_LIMIT:
-            lines[0].close("it has too many connections: the oldest is closed")
-        lines.append(line)
-        self._pending[line] = {}
         self.log("link.admitted", principal=guest.principal, address=guest.address)
-        if self._stopped:
-            line.stop_reading()
-        try:
-            await line.run(lambda frame: self._hear(guest, line, frame))
-        finally:
-            lines.remove(line)
-            if not lines:
-                self._lines.pop(guest.principal, None)
-            for number in self._pending.pop(line):
-                self._questions.pop(number, None)
+        await self.board.run(guest.principal, connection, partial(self._hear, guest))
 
     async def _hear(self, guest: Guest, line: Line, frame: bytes) -> None:
         """Let a message in under an id of our own; FrameError for what may not be said."""
@@ -236,16 +170,7 @@ class Gateway:
             guest.rotate = False
             assert line.nursery is not None, "it runs"
             line.nursery.start_soon(self._rotate, guest, line)
-        number = self._inside.number()
-        self._questions[number] = Question(line, told.id, amend)
-        pending = self._pending[line]
-        pending[number] = None
-        if len(pending) > PENDING_LIMIT:
-            oldest = next(iter(pending))
-            del pending[oldest], self._questions[oldest]
-        # It has not seen our log, so it can't say which record of it is the cause.
-        mine = msgspec.structs.replace(told, id=number, cause=0, body=body)
-        await self._inside.enter(mine)
+        await self.board.enter(line, msgspec.structs.replace(told, body=body), amend)
 
     async def _rotate(self, guest: Guest, line: Line) -> None:
         """Give a device its next token, once the server has it on disk."""

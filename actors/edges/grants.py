@@ -6,7 +6,6 @@ the owner asks for another.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -27,8 +26,7 @@ from actors.edges.door import (
     make_code,
     make_token,
 )
-
-Amend = Callable[[Any], Any]  # what the server answers, as it is sent on
+from actors.edges.switchboard import Amend
 
 
 def with_secret(body: Any, key: bytes) -> tuple[Any, Amend | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Generic, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, Generic, Protocol, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -25,15 +25,31 @@ SECRET: Final = frozenset({"token"})
 _SWITCH: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
-class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every process that stays has."""
+# What every process that stays has.
+Whole = Annotated[bool, "writes messages into the log whole, arguments and results too"]
+Files = Annotated[int, msgspec.Meta(ge=2, le=10_000), "how many log files are kept"]
+FileSize = Annotated[Size, "how large a log file gets"]
+FILES: Final = 20
+FILE_SIZE: Final = Size(16 << 20)
 
-    record: Annotated[bool, "writes messages into the log whole, arguments and results too"] = False
-    log_files: Annotated[int, msgspec.Meta(ge=2, le=10_000), "how many log files are kept"] = 20
-    log_size: Annotated[Size, "how large a log file gets"] = Size(16 << 20)
+
+class LogSettings(Protocol):
+    """The settings of a log."""
+
+    @property
+    def record(self) -> bool:
+        """Whether payloads are written."""
+
+    @property
+    def log_files(self) -> int:
+        """How many files are kept."""
+
+    @property
+    def log_size(self) -> Size:
+        """How large one gets, in bytes."""
 
 
-class ServerSettings(LogSettings, frozen=True, kw_only=True):
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a server is told besides its [server] table."""
 
     listen: Annotated[str, "where it listens, HOST:PORT; port 0 is any free one"] = "127.0.0.1:8700"
@@ -46,6 +62,9 @@ class ServerSettings(LogSettings, frozen=True, kw_only=True):
         False
     )
     connections: Annotated[int, msgspec.Meta(ge=1), "how many connections it takes"] = 4096
+    record: Whole = False
+    log_files: Files = FILES
+    log_size: FileSize = FILE_SIZE
 
 
 class ReachSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +76,7 @@ class ReachSettings(msgspec.Struct, frozen=True, kw_only=True):
     plain: Annotated[bool, "speaks without TLS to a server on another machine"] = False
 
 
-class DesktopSettings(ReachSettings, LogSettings, frozen=True, kw_only=True):
+class DesktopSettings(ReachSettings, frozen=True, kw_only=True):
     """What a desktop is told besides its [relay] and [engine] tables."""
 
     backend: Annotated[
@@ -69,6 +88,9 @@ class DesktopSettings(ReachSettings, LogSettings, frozen=True, kw_only=True):
     key_env: Annotated[str, "the variable that holds the model server's key"] = ""
     command: Annotated[str, "the command that gets the prompt on its input"] = ""
     prices: Annotated[str, "the price of a million tokens read and written, as in 3/15"] = ""
+    record: Whole = False
+    log_files: Files = FILES
+    log_size: FileSize = FILE_SIZE
 
 
 class AgentSettings(ReachSettings, frozen=True, kw_only=True):
@@ -179,3 +201,10 @@ def rows(resolved: Resolved[Any]) -> Iterator[tuple[str, str, str]]:
             for key, value in table.items():
                 line = resolved.source.place((name, key))[0]
                 yield f"{name}.{key}", str(value), f"{resolved.source.path}:{line}"
+
+
+KINDS: Final[Mapping[str, tuple[type[msgspec.Struct], tuple[str, ...]]]] = {
+    "server": (ServerSettings, ("server",)),
+    "desktop": (DesktopSettings, ("relay", "engine")),
+    "agent": (AgentSettings, ()),
+}
