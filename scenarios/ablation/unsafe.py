@@ -68,7 +68,7 @@ class NoFinality(Server):
             return super().on_complete(context, envelope)
         changed = msgspec.structs.replace(run, status=done.status, completion=done)
         self.runs.put(run.command_id, changed)
-        self.say_terminal(context, run, changed, done.status)
+        context.log("run.terminal", **changed.ending(was=run.status, cause=done.status))
         return messages.Accepted(command_id=run.command_id)
 
 
