@@ -29,8 +29,8 @@ from actors.messages import (
 )
 from actors.relay import CAPACITY, START_TRIES
 from actors.text import slug_of
-from tests.actors.desktop import DONE, Desktop, command
 from tests.actors.harness import SESSION, S, Sent, only
+from tests.actors.relaying import DONE, Desktop, command
 from transports.units import Duration
 
 CHANGES: list[Message] = [

@@ -22,8 +22,8 @@ from actors.messages import (
     Sync,
 )
 from actors.relay import CAPACITY, OUTBOX_LIMIT
-from tests.actors.desktop import DONE, Desktop, command
 from tests.actors.harness import S, body_of, only
+from tests.actors.relaying import DONE, Desktop, command
 
 # Cancel
 
