@@ -98,14 +98,11 @@ class NoBound(Relay):
 
     def on_fleet_finished(self, context: Context, envelope: Any) -> None:
         """Post it all."""
-        body, command = envelope.body, self.command
+        body = envelope.body
         context.reply(envelope, messages.FleetAcknowledged(channel=body.channel))
-        if (
-            self.question is not None
-            and command is not None
-            and body.channel == messages.CHANNEL + command.command_id
-        ):
-            self.finish(context, command, body.completion)
+        run = self.executing(body.channel)
+        if run is not None:
+            self.finish(context, run.command, body.completion)
 
 
 class NoUniqueStart(Engine):
