@@ -110,9 +110,7 @@ def desktop_pair(
     code: Annotated[str, flag("The code, as the server's owner sees it by `devices code`.")],
     /,
     *,
-    name: Annotated[
-        str | None, flag("What the owner sees; by default the host's name.")
-    ] = None,
+    name: Annotated[str | None, flag("What the owner sees; by default the host's name.")] = None,
     reach: Annotated[ReachFlags, Flat] = NOWHERE,
     config: Annotated[Path | None, ConfigFile] = None,
     folder: Annotated[Path | None, Folder] = None,
