@@ -162,7 +162,7 @@ class Telling:
         cure = None
         if event != "link.up":
             text = f"{self._server}: {reason}; trying again, ever later"
-            cure = cure_of(reason)
+            cure = None if event == "link.down" else cure_of(reason)
             if cure is None and event == "link.refused":
                 cure = PAIR_AGAIN
         if text != self._last:
