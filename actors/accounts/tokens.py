@@ -150,14 +150,16 @@ class Accounts:
             self.denied(context, who, "superseded", body.address)
             return SUPERSEDED
         who = self.used(context, who, good.index(True), body.address)
-        newest_us = who.tokens[-1].issued_us
+        old_us = who.tokens[-1].issued_us + self.token_age_us
+        rotate_in_us = max(0, old_us - context.stamp_us) if who.kind == "device" else None
         return Authenticated(
             principal=who.id,
             kind=who.kind,
             owner=who.owner,
             name=who.name,
             scopes=who.scopes,
-            rotate=who.kind == "device" and context.stamp_us - newest_us >= self.token_age_us,
+            rotate=rotate_in_us == 0,
+            rotate_in_us=rotate_in_us,
         )
 
     def denied(self, context: Context, who: Principal, outcome: str, address: str) -> None:
