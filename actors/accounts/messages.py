@@ -200,6 +200,12 @@ class AddOwner(Message, frozen=True, kw_only=True):
     token_hash: str = ""
 
 
+class RevokeOwner(Message, frozen=True, kw_only=True):
+    """Owner who is the administrator removes another one, with its agents and devices."""
+
+    owner: str
+
+
 class ListOwners(Message, frozen=True, kw_only=True):
     """Owner who is the administrator asks for all owners."""
 
@@ -426,6 +432,7 @@ MAY_SEND: Mapping[PrincipalKind, tuple[type[Message], ...]] = {
         ListAgents,
         RevokeAgent,
         AddOwner,
+        RevokeOwner,
         ListOwners,
         RenewToken,
         SetOpenLimit,

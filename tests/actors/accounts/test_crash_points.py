@@ -17,7 +17,7 @@ from actors.chance import Durations
 from actors.engine import Engine
 from actors.messages import GraphRun
 from actors.simulator import Simulator
-from tests.actors.harness import S, Trace, make_cell, put_to_work, rows
+from tests.actors.harness import Trace, make_cell, put_to_work, rows
 from tests.actors.test_crash_points import (
     AGENTS,
     EACH_STORY,
