@@ -13,22 +13,12 @@ import pytest
 from actors.accounts.server import AccountedServer
 from actors.accounts.tokens import LOCAL_OWNER
 from actors.actor import Commit, Context, Place
-from actors.chance import Durations
-from actors.engine import Engine
 from actors.messages import GraphRun
 from actors.simulator import Simulator
-from tests.actors.harness import Trace, make_cell, put_to_work, rows
-from tests.actors.test_crash_points import (
-    AGENTS,
-    EACH_STORY,
-    RELAYS,
-    STEPS,
-    UNTIL_US,
-    Kill,
-    complaints,
-)
+from tests.actors.harness import Trace, rows
+from tests.actors.test_crash_points import EACH_STORY, Kill, complaints
+from tests.actors.test_crash_points import play as play_with
 from transports.faults.drop import Drop
-from transports.memory import Link
 
 
 class Seeded(AccountedServer):
@@ -52,31 +42,13 @@ class Seeded(AccountedServer):
         super().on_start(context)
 
 
+def serve(place: Place) -> AccountedServer:
+    return Seeded(AccountedServer.Config(), place)
+
+
 def play(story: str, hook: Kill, drop: Drop | None = None) -> tuple[Simulator, Trace]:
     """Play a story to its end and return the world as it stands then, and what happened."""
-    judge = None if drop is None else drop.at_work()
-
-    def link(sim: Simulator, _source: str, _target: str) -> Link | None:
-        return None if judge is None else sim.new_link(judges=[judge])
-
-    def serve(place: Place) -> AccountedServer:
-        return Seeded(AccountedServer.Config(), place)
-
-    sim = make_cell(
-        serve=serve,
-        relay=RELAYS["recommended"],
-        engine=Engine.Config(duration_us=Durations.parse("60s")),
-        agent=AGENTS[story],
-        steps=STEPS.get(story, ()),
-        commit_hook=hook,
-        link=link,
-    )
-    if judge is not None:
-        put_to_work(judge, sim)
-    sim.on_begin.append(lambda: sim.at(UNTIL_US, sim.finish))
-    trace = Trace()
-    sim.run(0, trace)
-    return sim, trace
+    return play_with("recommended", story, hook, drop, serve)
 
 
 def wrong(sim: Simulator, trace: Trace) -> list[str]:
