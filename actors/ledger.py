@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.actor import TableSpec
-from actors.messages import Command, Completion, SessionListing, SessionMeta
+from actors.messages import Command, Completion, Natural, SessionListing, SessionMeta
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -36,6 +36,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     completion: Completion | None = None
     late: Completion | None = None
     traceparent: str = ""
+    awaiting: Natural | msgspec.UnsetType = msgspec.UNSET  # calls that wait for the desktop's owner
 
     def command(self) -> Command:
         """Return the run as its last delivery offers it to a relay."""

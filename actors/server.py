@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET
 
 from actors.actor import Context, Handler, Place, meta_of
 from actors.ledger import DEVICES, NOTHING, RUNS, SESSIONS, TICKETS, Device, Run, Shared, Ticket
@@ -256,6 +257,7 @@ class Server:
             error=run.error,
             cancel_requested=run.cancel_requested,
             poll_after_us=None if run.status in TERMINAL else run.hint_us,
+            awaiting_approval=run.awaiting or UNSET,
         )
         done = run.completion
         if done is not None:
@@ -370,10 +372,15 @@ class Server:
         return GO
 
     def on_control(self, context: Context, envelope: Envelope[Control]) -> Message:
-        """Tell a relay whether to stop the run that it executes."""
-        run = self.runs.get(envelope.body.command_id)
+        """Tell a relay whether to stop its run; note how many calls of it wait for its owner."""
+        body = envelope.body
+        run = self.runs.get(body.command_id)
         if run is None or run.device != envelope.source or run.status != "running":
             return STOP_CLOSED
+        if body.waiting != run.awaiting:
+            run = _replace(run, awaiting=body.waiting)
+            self.runs.put(run.command_id, run)
+            self.changed(context, run)
         return STOP_CANCELLED if run.cancel_requested else CONTINUE
 
     def on_complete(self, context: Context, envelope: Envelope[Complete]) -> Message:
@@ -406,6 +413,7 @@ class Server:
             due_us=now_us + self.config.retention_us,
             error=ERRORS.get(cause),
             completion=done,
+            awaiting=UNSET,
         )
         self.runs.put(run.command_id, closed)
         self.say_terminal(context, run, closed, cause)
