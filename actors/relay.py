@@ -302,10 +302,12 @@ class Relay:
         self.cancelled, self.execution_id = False, None
         if command.traceparent != context.traceparent:
             context.trace(command.traceparent)
-        self.question = Control(command_id=command.command_id, boot=self.boot)
-        context.request_every(
-            "control", self.control_us, self.server, self.question, self.timeout_us
-        )
+        self.keep_asking(context, Control(command_id=command.command_id, boot=self.boot))
+
+    def keep_asking(self, context: Context, question: Control) -> None:
+        """Ask the server so again and again, until the run has ended."""
+        self.question = question
+        context.request_every("control", self.control_us, self.server, question, self.timeout_us)
 
     # Consent
 
@@ -388,22 +390,26 @@ class Relay:
     # While a run executes
 
     def on_fleet_started(self, context: Context, envelope: Envelope[FleetStarted]) -> None:
-        """Learn the execution's id; stop it if that was asked before the id was known."""
-        if self.command is None or envelope.body.channel != CHANNEL + self.command.command_id:
+        """Learn the execution's id, and what waits; stop it if that was asked before."""
+        body, command = envelope.body, self.executed(envelope.body.channel)
+        if command is None or self.question is None:
             return
-        self.execution_id = envelope.body.execution_id
+        self.execution_id = body.execution_id
+        context.trace(command.traceparent)
         if self.cancelled:
-            context.trace(self.command.traceparent)
             context.send(self.engine, FleetCancel(execution_id=self.execution_id))
+        if body.waiting != self.question.waiting:
+            self.keep_asking(context, _replace(self.question, waiting=body.waiting))
+
+    def executed(self, channel: str) -> Command | None:
+        """Return the command that executes if this is its channel, until its end is known."""
+        command = None if self.question is None else self.command
+        return None if command is None or channel != CHANNEL + command.command_id else command
 
     def on_fleet_unknown(self, context: Context, envelope: Envelope[FleetUnknown]) -> None:
         """Complete a run that a crash kept from the engine."""
-        command = self.command
-        if (
-            self.question is not None
-            and command is not None
-            and (envelope.body.channel == CHANNEL + command.command_id)
-        ):
+        command = self.executed(envelope.body.channel)
+        if command is not None:
             done = Completion(
                 execution_id=None, status="interrupted", error="the engine never got this run"
             )
@@ -429,16 +435,10 @@ class Relay:
 
     def on_fleet_finished(self, context: Context, envelope: Envelope[FleetFinished]) -> None:
         """Keep the result, tell the engine that it is kept, and post it."""
-        body = envelope.body
-        context.reply(envelope, FleetAcknowledged(channel=body.channel))
-        command = self.command
-        if (
-            self.question is None  # its end is known, and being posted
-            or command is None
-            or body.channel != CHANNEL + command.command_id
-        ):
-            return  # told before
-        self.finish(context, command, bounded(body.completion))
+        context.reply(envelope, FleetAcknowledged(channel=envelope.body.channel))
+        command = self.executed(envelope.body.channel)
+        if command is not None:  # else it was told before, and is being posted
+            self.finish(context, command, bounded(envelope.body.completion))
 
     def finish(self, context: Context, command: Command, done: Completion) -> None:
         """Write a completion to the outbox and post it."""
