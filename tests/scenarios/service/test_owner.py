@@ -57,7 +57,7 @@ class Asked(Owner):
         self.answers = answers
         self.asked: list[Any] = []
 
-    def ask(self, body: Any) -> Any:
+    def ask(self, body: Any, target: str = "server") -> Any:
         self.asked.append(body)
         answer = self.answers[type(body).__name__]
         return answer.pop(0) if isinstance(answer, list) else answer
