@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from actors.server import Server
     from actors.stores.failures import (
         DamagedStoreError,
+        StoreConflictError,
         StoreError,
         StoreFailedError,
         UnreadableRowError,
         UnusableStoreError,
     )
-    from actors.stores.sqlite import SqliteStore, set_aside
+    from actors.stores.postgres import PostgresStore
+    from actors.stores.sqlite import SqliteStore, backup, restore, set_aside
     from scenarios.checks import History, Violation
     from scenarios.contract import ContractError, check_actor
     from scenarios.problems import ScenarioError
@@ -72,6 +74,7 @@ __all__ = [
     "Place",
     "Planned",
     "PollPlan",
+    "PostgresStore",
     "Relay",
     "Results",
     "ScenarioError",
@@ -82,6 +85,7 @@ __all__ = [
     "SqliteStore",
     "Step",
     "Store",
+    "StoreConflictError",
     "StoreError",
     "StoreFailedError",
     "Stream",
@@ -91,11 +95,13 @@ __all__ = [
     "UnreadableRowError",
     "UnusableStoreError",
     "Violation",
+    "backup",
     "check_actor",
     "messages",
     "parse_duration",
     "parse_polls",
     "parse_size",
+    "restore",
     "run",
     "set_aside",
 ]
@@ -126,12 +132,14 @@ _HOMES = {
     ("actors", "server"): ("Server",),
     ("actors", "stores", "failures"): (
         "DamagedStoreError",
+        "StoreConflictError",
         "StoreError",
         "StoreFailedError",
         "UnreadableRowError",
         "UnusableStoreError",
     ),
-    ("actors", "stores", "sqlite"): ("SqliteStore", "set_aside"),
+    ("actors", "stores", "postgres"): ("PostgresStore",),
+    ("actors", "stores", "sqlite"): ("SqliteStore", "backup", "restore", "set_aside"),
     ("scenarios", "checks"): ("History", "Violation"),
     ("scenarios", "contract"): ("ContractError", "check_actor"),
     ("scenarios", "problems"): ("ScenarioError",),
