@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from actors.desktop.relay import DesktopRelay
     from actors.engine import Engine
     from actors.graph_engine import GraphEngine
-    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
+    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel, ToolCall
     from actors.graphs.model import Model, ModelConfig, Planned
     from actors.owner import Owner
     from actors.polls import PollPlan, parse_polls
@@ -91,6 +91,7 @@ __all__ = [
     "Stream",
     "Table",
     "TableSpec",
+    "ToolCall",
     "Unanswered",
     "UnreadableRowError",
     "UnusableStoreError",
@@ -124,7 +125,7 @@ _HOMES = {
     ("actors", "desktop", "relay"): ("DesktopRelay",),
     ("actors", "engine"): ("Engine",),
     ("actors", "graph_engine"): ("GraphEngine",),
-    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel"),
+    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel", "ToolCall"),
     ("actors", "graphs", "model"): ("Model", "ModelConfig", "Planned"),
     ("actors", "owner"): ("Owner",),
     ("actors", "polls"): ("PollPlan", "parse_polls"),
