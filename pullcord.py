@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     )
     from actors.agent import Agent
     from actors.chance import Counts, Durations, Numbers, Sizes, Stream
+    from actors.desktop.engine import DesktopEngine
+    from actors.desktop.relay import DesktopRelay
     from actors.engine import Engine
     from actors.graph_engine import GraphEngine
-    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
+    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel, ToolCall
     from actors.graphs.model import Model, ModelConfig, Planned
     from actors.owner import Owner
     from actors.polls import PollPlan, parse_polls
@@ -60,6 +62,8 @@ __all__ = [
     "ContractError",
     "Counts",
     "DamagedStoreError",
+    "DesktopEngine",
+    "DesktopRelay",
     "Duration",
     "Durations",
     "Engine",
@@ -91,6 +95,7 @@ __all__ = [
     "Stream",
     "Table",
     "TableSpec",
+    "ToolCall",
     "Unanswered",
     "UnreadableRowError",
     "UnusableStoreError",
@@ -122,9 +127,11 @@ _HOMES = {
     ),
     ("actors", "agent"): ("Agent",),
     ("actors", "chance"): ("Counts", "Durations", "Numbers", "Sizes", "Stream"),
+    ("actors", "desktop", "engine"): ("DesktopEngine",),
+    ("actors", "desktop", "relay"): ("DesktopRelay",),
     ("actors", "engine"): ("Engine",),
     ("actors", "graph_engine"): ("GraphEngine",),
-    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel"),
+    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel", "ToolCall"),
     ("actors", "graphs", "model"): ("Model", "ModelConfig", "Planned"),
     ("actors", "owner"): ("Owner",),
     ("actors", "polls"): ("PollPlan", "parse_polls"),
