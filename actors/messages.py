@@ -243,6 +243,12 @@ class FleetCancel(Message, frozen=True, kw_only=True):
     execution_id: str
 
 
+class FleetDrop(Message, frozen=True, kw_only=True):
+    """Relay tells its engine to end an execution at once, whatever it does: it did not stop."""
+
+    execution_id: str
+
+
 class FleetStarted(Message, frozen=True, kw_only=True):
     """Engine answers that the channel's Graph runs, or has run, under this execution id.
 
@@ -329,7 +335,7 @@ KEY_REUSED = Failure(
     error="idempotency_key was used for another request: take a new key",
 )
 KEY_LENGTH = Failure(code="bad_request", error="idempotency_key must have 8 to 128 characters")
-QUEUE_FULL = Failure(code="queue_full", error="too many runs are open: wait for some to end")
+QUEUE_FULL = "queue_full"  # the code of a refusal that time or an owner lifts
 GO = StartAnswer(go=True)
 CONTINUE = ControlAnswer(stop=False)
 STOP_CANCELLED = ControlAnswer(stop=True, reason="cancel")
