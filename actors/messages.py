@@ -329,6 +329,7 @@ KEY_REUSED = Failure(
     error="idempotency_key was used for another request: take a new key",
 )
 KEY_LENGTH = Failure(code="bad_request", error="idempotency_key must have 8 to 128 characters")
+ARGUMENTS_SIZE = Failure(code="bad_request", error="arguments may have 262,144 bytes of JSON")
 QUEUE_FULL = "queue_full"  # the code of a refusal that time or an owner lifts
 GO = StartAnswer(go=True)
 CONTINUE = ControlAnswer(stop=False)
