@@ -337,7 +337,7 @@ class Server:
                 self.close(context, run, "poison")
             else:
                 size_bytes += len(_meaning(run.arguments))
-                if size_bytes > ARGUMENTS_LIMIT_BYTES and offers:
+                if size_bytes > ARGUMENTS_LIMIT_BYTES:
                     room = 0  # the rest comes with the next sync, in its turn
                 else:
                     offers.append(self.offer(context, run, body.boot))

@@ -385,8 +385,6 @@ class AccountedServer(Server):
         if who.kind == "device":
             self.take_sessions(who.id, ())
             self.devices.delete(who.id)
-        if who.kind == "owner":
-            self.pairing.end(who.id)
         context.send(GATEWAY, PrincipalRevoked(principal=who.id, reason=REVOKED.error))
         context.set_timer("keep", 0)
 
