@@ -86,6 +86,9 @@ _meaning = msgspec.json.Encoder(order="sorted").encode
 class Server:
     """See the module's docstring."""
 
+    # Of an undone turn more may be left in these than is so: a row's answer, when a relay was heard.
+    caches = frozenset({"answers", "heard"})
+
     class Config(ServerConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What a scenario may set of a server."""
 
