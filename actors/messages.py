@@ -335,3 +335,10 @@ GO = StartAnswer(go=True)
 CONTINUE = ControlAnswer(stop=False)
 STOP_CANCELLED = ControlAnswer(stop=True, reason="cancel")
 STOP_CLOSED = ControlAnswer(stop=True, reason="closed")
+
+
+def queue_full(whose: str, limit: int) -> Failure:
+    """Return the refusal of a run beyond a limit: whose, how many, and what to do."""
+    have = f"{whose} has {limit} open runs, as many as it may"
+    cure = "wait for some to end, or ask the owner for a higher limit"
+    return Failure(code=QUEUE_FULL, error=f"{have}: {cure}")

@@ -38,7 +38,6 @@ from actors.messages import (
     KEY_LENGTH,
     KEY_REUSED,
     NOT_FOUND,
-    QUEUE_FULL,
     STOP_CANCELLED,
     STOP_CLOSED,
     TERMINAL,
@@ -60,6 +59,7 @@ from actors.messages import (
     Start,
     StartAnswer,
     Sync,
+    queue_full,
 )
 from actors.server_config import ServerConfig
 from actors.transitions import ERRORS, TARGETS
@@ -86,8 +86,7 @@ _meaning = msgspec.json.Encoder(order="sorted").encode
 class Server:
     """See the module's docstring."""
 
-    # Of an undone turn more may be left in these than is so: a row's answer, when a relay was heard.
-    caches = frozenset({"answers", "heard"})
+    caches = frozenset({"answers", "heard"})  # what is left in them of an undone turn does no harm
 
     class Config(ServerConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What a scenario may set of a server."""
@@ -193,14 +192,10 @@ class Server:
         """Refuse a run beyond a limit, by the limit's name and number."""
         agent_limit, device_limit = self.limits(agent, device)
         if self.runs.count("load", (agent,)) >= agent_limit:
-            whose, limit = "this agent", agent_limit
-        elif self.runs.count("open", (device,)) >= device_limit:
-            whose, limit = "this desktop", device_limit
-        else:
-            return None
-        cure = "wait for some to end, or ask the owner for a higher limit"
-        error = f"{whose} has {limit} open runs, as many as it may: {cure}"
-        return Failure(code=QUEUE_FULL, error=error)
+            return queue_full("this agent", agent_limit)
+        if self.runs.count("open", (device,)) >= device_limit:
+            return queue_full("this desktop", device_limit)
+        return None
 
     def replay(
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
