@@ -162,7 +162,7 @@ class Relay:
     def poll(self, context: Context) -> None:
         """Begin a pass unless the previous one is still busy."""
         self.set_poll(context)
-        if not self.busy:
+        if not self.passing and len(self.running) < self.slots:  # not busy, without a call
             self.begin_pass(context)
         elif self.config.presence:
             context.request(self.server, self.sync_message(capacity=0), self.timeout_us)
