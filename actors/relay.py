@@ -147,10 +147,12 @@ class Relay:
                 if run.question is not None and run.execution_id is None:
                     self.ask_engine(context, run)
         else:
-            run = self.running[timer.removeprefix("control:")]
-            context.set_timer(timer, self.control_us)
-            context.trace(run.command.traceparent)
-            self.asked[context.request(self.server, run.question, self.timeout_us)] = run
+            asked = self.running.get(timer.removeprefix("control:"))
+            if asked is not None and asked.question is not None:
+                context.set_timer(timer, self.control_us)
+                context.trace(asked.command.traceparent)
+                question = context.request(self.server, asked.question, self.timeout_us)
+                self.asked[question] = asked
 
     # A pass: outbox, sync, commands
 

@@ -35,8 +35,6 @@ FULL = Failure(
     code="too_many", error=f"{SESSIONS_LIMIT:,} Graphs are saved, and that is all: remove some"
 )
 
-_replace = msgspec.structs.replace
-
 
 class DesktopEngine(GraphEngine):
     """See the module's docstring."""

@@ -177,6 +177,7 @@ class DesktopRelay(Relay):
         )  # fmt: skip
         context.log("relay.adopted", run=run_id)
         self.adopted += 1
+        self.commands = [each for each in self.commands if each.command_id != run_id]
         self.journal.put(run_id, Attempt(command=command, open=None))
         self.posted += 1
         self.unsent += 1
