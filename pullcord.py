@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from actors.server import Server
     from actors.stores.failures import (
         DamagedStoreError,
+        StoreConflictError,
         StoreError,
         StoreFailedError,
         UnreadableRowError,
         UnusableStoreError,
     )
-    from actors.stores.sqlite import SqliteStore, set_aside
+    from actors.stores.postgres import PostgresStore
+    from actors.stores.sqlite import SqliteStore, backup, restore, set_aside
     from scenarios.checks import History, Violation
     from scenarios.contract import ContractError, check_actor
     from scenarios.problems import ScenarioError
@@ -76,6 +78,7 @@ __all__ = [
     "Place",
     "Planned",
     "PollPlan",
+    "PostgresStore",
     "Relay",
     "Results",
     "ScenarioError",
@@ -86,6 +89,7 @@ __all__ = [
     "SqliteStore",
     "Step",
     "Store",
+    "StoreConflictError",
     "StoreError",
     "StoreFailedError",
     "Stream",
@@ -96,11 +100,13 @@ __all__ = [
     "UnreadableRowError",
     "UnusableStoreError",
     "Violation",
+    "backup",
     "check_actor",
     "messages",
     "parse_duration",
     "parse_polls",
     "parse_size",
+    "restore",
     "run",
     "set_aside",
 ]
@@ -133,12 +139,14 @@ _HOMES = {
     ("actors", "server"): ("Server",),
     ("actors", "stores", "failures"): (
         "DamagedStoreError",
+        "StoreConflictError",
         "StoreError",
         "StoreFailedError",
         "UnreadableRowError",
         "UnusableStoreError",
     ),
-    ("actors", "stores", "sqlite"): ("SqliteStore", "set_aside"),
+    ("actors", "stores", "postgres"): ("PostgresStore",),
+    ("actors", "stores", "sqlite"): ("SqliteStore", "backup", "restore", "set_aside"),
     ("scenarios", "checks"): ("History", "Violation"),
     ("scenarios", "contract"): ("ContractError", "check_actor"),
     ("scenarios", "problems"): ("ScenarioError",),

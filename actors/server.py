@@ -73,6 +73,8 @@ _meaning = msgspec.json.Encoder(order="sorted").encode
 class Server:
     """See the module's docstring."""
 
+    caches = frozenset({"answers"})  # each stands for one row: what is left of an undone turn too
+
     class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What a scenario may set of a server."""
 

@@ -37,8 +37,8 @@ MACHINE = frozenset(("os", "pathlib", "socket", "sqlite3"))
 BANNED_IN_PURE = CLOCKS_AND_TASKS | CHANCE | MACHINE
 # Modules of actors/ that drive actors or talk to the world, and so are not pure.
 HOSTS = (
-    "commits", "host", "mailbox", "network", "raised", "serving", "simulator", "supervisor",
-    "world", "graphs/isolate", "graphs/script",
+    "commits", "durable", "host", "mailbox", "network", "raised", "serving", "simulator",
+    "supervisor", "world", "graphs/isolate", "graphs/script",
 )  # fmt: skip
 NOT_PURE = ("actors/stores/", "actors/edges/", *(f"actors/{name}.py" for name in HOSTS))
 

@@ -267,9 +267,10 @@ def make_cell(
     steps: tuple[Step, ...] = (),
     commit_hook: CommitHook | None = None,
     link: Callable[[Simulator, str, str], Link | None] | None = None,
+    host: Callable[[int, str], Any] | None = None,
 ) -> Simulator:
     """A server, a relay, an engine, an agent, and an owner if there are steps for one."""
-    sim = simulator(seed, cell, commit_hook)
+    sim: Simulator = simulator(seed, cell, commit_hook) if host is None else host(seed, cell)
     here = (SESSION,)
     sim.add("server", Server(server or Server.Config(), Place(name="server", sessions=here)))
     sim.add("relay", Relay(relay or Relay.Config(), Place(name="relay", sessions=here)))

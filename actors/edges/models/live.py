@@ -18,6 +18,7 @@ from actors.actor import Context, Handler
 from actors.edges.models.backend import Backend
 from actors.edges.models.failures import BackendError
 from actors.edges.models.recording import Recording
+from actors.edges.models.tool_calls import Called
 from actors.edges.models.usage import Prices, Spent
 from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
 from transports.envelope import Envelope
@@ -89,7 +90,10 @@ class LiveModel:
         with work.scope:
             try:
                 value = await self.backend.answer(ask, work.spent)
-                answer = how(outcome="ok", value=value)
+                if isinstance(value, Called):
+                    answer = how(outcome="tools", value=value.text, calls=value.calls)
+                else:
+                    answer = how(outcome="ok", value=value)
             except BackendError as error:
                 answer = how(outcome="failed", error=str(error), retryable=error.retryable)
         if self.working.get((ask.run, ask.agent)) is work:

@@ -7,22 +7,29 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from enum import Enum, IntEnum
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from actors.actor import TableSpec
-from actors.stores.memory import MemoryStore
 from actors.stores.sqlite import SqliteStore, StoreFailedError, UnreadableRowError
-from tests.actors.stores.sqlite.opened import Disk, OpenedSqlite
+from tests.actors.stores.opened import OpenedDatabase
+from tests.actors.stores.rows import (
+    KINDS,
+    Found,
+    Short,
+    Strict,
+)
+from tests.actors.stores.sqlite.opened import Disk
+from tests.contracts.database import DatabaseContract
 from tests.contracts.store import ITEMS, OTHERS, Item, StoreContract, item, model_scan
+from tests.contracts.store_machine import INDEXES, KEYS, ROWS, Rows, prefixes
 
 
 class TestSqliteStore(StoreContract):
@@ -31,28 +38,17 @@ class TestSqliteStore(StoreContract):
     @pytest.fixture(autouse=True)
     def files(self, tmp_path: Path) -> Iterator[None]:
         self.paths = (tmp_path / f"{number}.db" for number in count())
-        self.stores: list[OpenedSqlite] = []
+        self.stores: list[OpenedDatabase] = []
         yield
         for opened in self.stores:
             opened.store.close()
 
-    def open(self) -> OpenedSqlite:
-        self.stores.append(OpenedSqlite(next(self.paths)))
+    def open(self) -> OpenedDatabase:
+        self.stores.append(OpenedDatabase(SqliteStore(next(self.paths), synchronous=False)))
         return self.stores[-1]
 
 
 # Against a model: turns that share commits, are rolled back, fail; a disk that is full
-
-KEYS = (("a",), ("a", "b"), ("a\x00",), ("ab",), ("", "b"), ("\U0001f642",))
-LONG = "x" * 9_000  # several pages: what a full disk refuses
-ROWS = st.builds(
-    item,
-    st.sampled_from(["left", "right", None]),
-    st.integers(0, 3),
-    st.sampled_from(["", "é", "\x00", LONG]),
-)
-INDEXES = st.sampled_from(sorted(ITEMS.indexes))
-Rows = dict[Any, Item]
 
 
 class Against(RuleBasedStateMachine):
@@ -179,65 +175,11 @@ class Against(RuleBasedStateMachine):
         assert found == self.rows
 
 
-@st.composite
-def prefixes(draw: st.DrawFn, index: str) -> tuple[tuple[Any, ...], Any]:
-    """A prefix of an index's fields, whole or not, and a bound on the field behind it."""
-    values: dict[str, st.SearchStrategy[Any]] = {
-        "shelf": st.sampled_from(["left", "right"]),
-        "order": st.integers(0, 3),
-        "note": st.sampled_from(["", "é", "\x00"]),
-    }
-    fields = ITEMS.indexes[index]
-    length = draw(st.integers(0, len(fields)))
-    prefix = tuple(draw(values[field]) for field in fields[:length])
-    bound = draw(st.none() | values[fields[length]]) if length < len(fields) else None
-    return prefix, bound
-
-
 TestAgainstModel = Against.TestCase
 TestAgainstModel.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 
 
 # Every kind of indexed field, in the order of the store in memory
-
-
-class Colour(Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-class Level(IntEnum):
-    LOW = 1
-    HIGH = 20
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A row whose fields are of every type that an index may have."""
-
-    text: str | None = None
-    number: int | float | None = None
-    truth: bool | None = None
-    data: bytes | None = None
-    level: Level | None = None
-    colour: Colour | None = None
-    order: int = 0
-
-
-FIELDS = ("text", "number", "truth", "data", "level")
-KINDS = TableSpec("kinds", Found, **{field: (field, "order") for field in FIELDS})
-COLOURS = TableSpec("colours", Found, colour=("colour",))
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
-FOUND = st.builds(
-    Found,
-    text=st.none() | TEXTS,
-    number=st.none()
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False),
-    truth=st.none() | st.booleans(),
-    data=st.none() | st.binary(max_size=3),
-    level=st.none() | st.sampled_from(Level),
-    order=st.integers(0, 1),
-)
 
 
 @pytest.fixture
@@ -246,60 +188,12 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
         yield store
 
 
-@given(rows=st.dictionaries(st.tuples(TEXTS, TEXTS) | st.tuples(TEXTS), FOUND, max_size=12))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_the_order_of_every_kind_of_field_and_key_is_pythons(
-    store: SqliteStore, rows: dict[tuple[str, ...], Found]
-) -> None:
-    store.roll_back()  # what the last example wrote
-    ours, theirs = store.table(KINDS), MemoryStore([]).table(KINDS)
-    for key, row in rows.items():
-        ours.put(key, row)
-        theirs.put(key, row)
-    for field in FIELDS:
-        assert ours.scan(field, limit=99) == theirs.scan(field, limit=99)
-        for row in rows.values():
-            value = getattr(row, field)
-            if value is None:
-                assert ours.count(field, (None,)) == 0
-                continue
-            assert ours.count(field, (value,)) == theirs.count(field, (value,))
-            assert ours.scan(field, (value,), limit=2) == theirs.scan(field, (value,), limit=2)
-            bounded = ours.scan(field, limit=99, up_to=value)
-            assert bounded == theirs.scan(field, limit=99, up_to=value)
+class TestSqliteTables(DatabaseContract):
+    """The suite of databases on it."""
 
-
-def test_an_enumeration_is_found_by_its_value(store: SqliteStore) -> None:
-    table = store.table(COLOURS)
-    red, blue = Found(colour=Colour.RED), Found(colour=Colour.BLUE)
-    for key, row in {"1": red, "2": blue, "3": Found()}.items():
-        table.put(key, row)
-    assert table.scan("colour", limit=9) == [blue, red]
-    assert table.count("colour", (Colour.RED,)) == 1
-    assert table.scan("colour", limit=9, up_to=Colour.BLUE) == [blue]
-
-
-def test_a_later_field_may_be_none_and_is_found_so(store: SqliteStore) -> None:
-    spec = TableSpec("pairs", Found, pair=("order", "text"))
-    table = store.table(spec)
-    table.put("1", Found(order=1))
-    table.put("2", Found(order=1, text="x"))
-    assert table.scan("pair", (1, None), limit=9) == [Found(order=1)]
-    assert table.count("pair", (1, None)) == 1
-    assert table.count("pair", (1,)) == 2
-
-
-def test_behind_its_fields_an_index_goes_on_with_the_key(store: SqliteStore) -> None:
-    memory = MemoryStore([]).table(ITEMS)
-    table = store.table(ITEMS)
-    for key in "abc":
-        table.put(key, item("left", 1, key))
-        memory.put(key, item("left", 1, key))
-    for prefix, up_to in [(("left", 1), "b"), (("left", 1, "b"), None)]:
-        found = table.scan("shelf", prefix, limit=9, up_to=up_to)
-        assert found == memory.scan("shelf", prefix, limit=9, up_to=up_to) != []
+    @pytest.fixture
+    def store(self, store: SqliteStore) -> SqliteStore:
+        return store
 
 
 def test_a_search_reads_no_more_rows_than_it_returns(store: SqliteStore) -> None:
@@ -364,14 +258,6 @@ def test_names_that_differ_by_case_alone_are_refused(store: SqliteStore) -> None
 # A table whose definition changes
 
 
-class Short(msgspec.Struct, frozen=True):
-    """An item as a later version of the program has it: less, more, and found by other fields."""
-
-    order: int
-    shelf: str | None = None
-    colour: str = "grey"
-
-
 def opened(path: Path) -> closing[SqliteStore]:
     return closing(SqliteStore(path, synchronous=False))
 
@@ -415,14 +301,6 @@ def test_building_is_part_of_its_turn(tmp_path: Path) -> None:
     with opened(path) as store:
         assert store.table(ITEMS).scan("order", limit=9) == [item(None, 1), item("left", 3)]
         assert store._transaction._written == [], "and was as before"
-
-
-class Strict(msgspec.Struct, frozen=True):
-    """An item as a version has it that wants a shelf: not every row can be read."""
-
-    shelf: str
-    order: int
-    note: str = ""
 
 
 CAUSE = (
