@@ -18,6 +18,7 @@ import trio
 from msgspec import Struct
 
 from actors.actor import Actor, Context, Handler, Place, Unanswered
+from actors.edges.models.live import LiveModel
 from actors.edges.outside import close_outside, open_outside
 from actors.edges.tools.runner import ToolRunner
 from actors.edges.vm_process import ProcessVmPort
@@ -51,6 +52,7 @@ HEARD = (
     "fleet.", "graph.", "agent.started", "agent.refused", "agent.finished", "tool.", "approval.",
 )  # fmt: skip
 MESSAGES_PER_AGENT = 8  # a question, a cancel, an answer, what a model tells itself; with tools too
+OUTSIDE = (LiveModel, ToolRunner, TerminalOwner)  # actors whose waiting is done by tasks
 TICK_S = 0.1  # real time between two looks at a run that goes on
 
 
@@ -164,11 +166,11 @@ class GraphWorld(TrioWorld):
         try:
             await super()._main()
         finally:
-            await close_outside(self.contexts.values())
+            await close_outside(self.contexts.values(), OUTSIDE)
 
     async def _open(self, network: Network, nursery: trio.Nursery) -> None:
         await super()._open(network, nursery)
-        await open_outside(self.contexts.values(), nursery, self.deliver_now)
+        await open_outside(self.contexts.values(), OUTSIDE, nursery, self.deliver_now)
         if threading.current_thread() is threading.main_thread():
             await nursery.start(self._heed_signals, nursery)
         if not self._virtual:  # there, a task that sleeps would move the clock
@@ -176,8 +178,11 @@ class GraphWorld(TrioWorld):
 
     def settled(self, now_us: int, fields: dict[str, Any]) -> None:
         """Tell the owner at the terminal that a call waits no more."""
-        told = Settled(run=fields["run"], call=fields["call"])
-        self.deliver_now(Envelope(0, "owner", "owner", 0, 0, told))
+        self._tell("owner", Settled(run=fields["run"], call=fields["call"]))
+
+    def _tell(self, name: str, body: Any) -> None:
+        """Put a message into an actor's own mailbox, as from itself."""
+        self.deliver_now(Envelope(0, name, name, 0, 0, body))
 
     async def _heed_signals(
         self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
@@ -189,7 +194,7 @@ class GraphWorld(TrioWorld):
                 if self.interrupts > 1:
                     nursery.cancel_scope.cancel()
                     return
-                self.deliver_now(Envelope(0, "caller", "caller", 0, 0, StopRun()))
+                self._tell("caller", StopRun())
 
     async def _look_on(self) -> None:
         while True:
