@@ -7,11 +7,23 @@ from typing import Any
 import msgspec
 
 from actors.actor import TableSpec
-from actors.messages import Command, Completion, SessionListing, SessionMeta
+from actors.messages import (
+    TERMINAL,
+    Command,
+    Completion,
+    GraphRun,
+    SessionListing,
+    SessionMeta,
+)
+
+_replace = msgspec.structs.replace
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One run's row. `open_on` and `due_us` are indexed; None takes the row out of the index."""
+    """One run's row. `open_on` and `due_us` are indexed; None takes the row out of the index.
+
+    Runs are offered in the order of their `rank`, those of one rank as they were queued.
+    """
 
     command_id: str
     agent: str
@@ -36,6 +48,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     completion: Completion | None = None
     late: Completion | None = None
     traceparent: str = ""
+    rank: int = 0
 
     def command(self) -> Command:
         """Return the run as its last delivery offers it to a relay."""
@@ -47,6 +60,28 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             generation=self.generation,
             arguments=self.arguments,
             traceparent=self.traceparent,
+        )
+
+    def answer(self) -> GraphRun:
+        """Return the run as its agent sees it."""
+        answer = GraphRun(
+            command_id=self.command_id,
+            status=self.status,
+            error=self.error,
+            cancel_requested=self.cancel_requested,
+            poll_after_us=None if self.status in TERMINAL else self.hint_us,
+        )
+        done = self.completion
+        if done is None:
+            return answer
+        return _replace(
+            answer,
+            result=done.result if self.status == "completed" else None,
+            result_truncated=done.result_truncated,
+            error=self.error or done.error,
+            execution_id=done.execution_id,
+            total_tokens=done.total_tokens,
+            reported_cost=done.reported_cost,
         )
 
 
@@ -74,11 +109,6 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     project: str
     meta: SessionMeta
 
-    @classmethod
-    def by(cls, device: str, meta: SessionMeta) -> Shared:
-        """Return the row of a session that a device shares."""
-        return cls(device=device, project=meta.project, meta=meta)
-
     def listing(self) -> SessionListing:
         """Return the session as an agent sees it."""
         meta = self.meta
@@ -92,9 +122,22 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         )
 
 
-RUNS = TableSpec("runs", Run, open=("open_on", "queued_us"), load=("open_for",), due=("due_us",))
+class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How far a device has come in the order of its runs: the highest rank that has started."""
+
+    rank: int
+
+
+RUNS = TableSpec(
+    "runs",
+    Run,
+    open=("open_on", "rank", "queued_us"),
+    load=("open_for", "open_on"),
+    due=("due_us",),
+)
 TICKETS = TableSpec("tickets", Ticket)
 DEVICES = TableSpec("devices", Device)
+TURNS = TableSpec("turns", Turn)
 SESSIONS = TableSpec("sessions", Shared, project=("project",), device=("device",))
 
 NOTHING = Completion(execution_id=None, status="interrupted")  # in place of a completion

@@ -316,7 +316,7 @@ KEY_REUSED = Failure(
     error="idempotency_key was used for another request: take a new key",
 )
 KEY_LENGTH = Failure(code="bad_request", error="idempotency_key must have 8 to 128 characters")
-QUEUE_FULL = Failure(code="queue_full", error="too many runs are open: wait for some to end")
+QUEUE_FULL = "queue_full"  # the code of a refusal that time or an owner lifts
 GO = StartAnswer(go=True)
 CONTINUE = ControlAnswer(stop=False)
 STOP_CANCELLED = ControlAnswer(stop=True, reason="cancel")

@@ -12,12 +12,25 @@ The server keeps no truth in attributes, so several can share one database.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from actors.actor import Context, Handler, Place, meta_of
-from actors.ledger import DEVICES, NOTHING, RUNS, SESSIONS, TICKETS, Device, Run, Shared, Ticket
+from actors.actor import Context, Handler, Place, TableSpec, meta_of
+from actors.hints import Hints
+from actors.ledger import (
+    DEVICES,
+    NOTHING,
+    RUNS,
+    SESSIONS,
+    TICKETS,
+    TURNS,
+    Device,
+    Run,
+    Shared,
+    Ticket,
+    Turn,
+)
 from actors.messages import (
     CONTINUE,
     GO,
@@ -47,10 +60,10 @@ from actors.messages import (
     StartAnswer,
     Sync,
 )
+from actors.server_config import ServerConfig
 from actors.text import units
 from actors.transitions import ERRORS, TARGETS
 from transports.envelope import Envelope
-from transports.units import Duration, parse_duration
 
 SESSIONS_LIMIT = 100  # the account's bound on a sync; more would make every sync heavy
 OFFER_LIMIT = 100  # a relay is one worker: more commands than these only age in its memory
@@ -60,7 +73,6 @@ LIST_LIMIT = 50  # the account's bound on a listing
 KEY_CHARS = (8, 128)  # the account's bounds on an idempotency key
 DEFAULT_POLL_US = 20_000_000  # the account's poll interval, until a relay says its own
 SEEN_US = 60_000_000  # how exactly a device's last contact is kept: an idle sync writes nothing
-RUNNING_HINT_US = 10_000_000  # the account's flat poll that beats a backoff
 
 NO_COMMANDS = Commands(commands=())
 NOT_BUILT = (None, None)  # no row's answer was built yet
@@ -72,41 +84,22 @@ _meaning = msgspec.json.Encoder(order="sorted").encode
 class Server:
     """See the module's docstring."""
 
-    class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    class Config(ServerConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What a scenario may set of a server."""
 
-        start_deadline_us: Annotated[Duration, "a run that has not started by then has expired"] = (
-            msgspec.field(name="start_deadline", default=parse_duration("7d"))
-        )
-        run_deadline_us: Annotated[
-            Duration, "a run that has not ended so long after its start is interrupted"
-        ] = msgspec.field(name="run_deadline", default=parse_duration("1d"))
-        retention_us: Annotated[Duration, "how long an ended run is kept"] = msgspec.field(
-            name="retention", default=parse_duration("30d")
-        )
-        agent_limit: Annotated[int, msgspec.Meta(ge=1), "open runs an agent may have"] = 1_000
-        device_limit: Annotated[int, msgspec.Meta(ge=1), "open runs a desktop may have"] = 10_000
-        wait_limit_us: Annotated[
-            Duration, "how long it holds back a poll that would wait; 0s never"
-        ] = msgspec.field(name="wait_limit", default=Duration(0))
-        hints: Annotated[bool, "tells agents when to poll next, fixed at each change of a run"] = (
-            False
-        )
-        reconcile: Annotated[bool, "ends runs that a relay no longer reports"] = False
+    RUNS: ClassVar[TableSpec[Any]] = RUNS
+    SESSIONS: ClassVar[TableSpec[Any]] = SESSIONS
 
     def __init__(self, config: Config, place: Place) -> None:
         self.config = config
-        given: dict[str, list[Shared]] = {}
+        given: dict[str, list[SessionMeta]] = {}
         for session in place.sessions:
             if session.shared:
-                row = Shared.by(session.relay, meta_of(session))
-                given.setdefault(session.relay, []).append(row)
+                given.setdefault(session.relay, []).append(meta_of(session))
         # A sweep that comes by this is early enough for whatever becomes of a run.
         limits = (config.start_deadline_us, config.run_deadline_us, config.retention_us)
         self.shortest_us = min(limits)
-        self.given = [
-            (device, rows, tuple(row.meta for row in rows)) for device, rows in given.items()
-        ]
+        self.given = [(device, tuple(metas)) for device, metas in given.items()]
         self.handlers: Mapping[type[Any], Handler] = {
             ListGraphSessions: self.on_list,
             RunGraphSession: self.on_run,
@@ -121,8 +114,10 @@ class Server:
     def on_start(self, context: Context) -> None:
         """Rebuild the caches; share what the scenario says was shared before it begins."""
         table = context.store.table
-        self.runs, self.tickets, self.devices = table(RUNS), table(TICKETS), table(DEVICES)
-        self.sessions = table(SESSIONS)
+        self.runs, self.sessions = table(self.RUNS), table(self.SESSIONS)
+        self.tickets, self.devices, self.turns = table(TICKETS), table(DEVICES), table(TURNS)
+        wait_us = int(self.config.wait_limit_us)
+        self.hints = Hints(context.store, wait_us) if self.config.hints else None
         self.answers: dict[str, tuple[Run, GraphRun]] = {}
         self.waiting: dict[str, tuple[int, list[Envelope[Any]]]] = {}  # until when, and who
         self.sweep_at_us: int | None = None
@@ -132,11 +127,11 @@ class Server:
 
     def share_given(self, now_us: int) -> None:
         """Be as if each relay had synced once: a scenario begins in a world that runs already."""
-        for device, rows, metas in self.given:
+        for device, metas in self.given:
             known = Device(boot="", seen_us=now_us, poll_us=DEFAULT_POLL_US, sessions=metas)
             if self.devices.insert_unique(device, known):
-                for row in rows:
-                    self.sessions.put(row.meta.id, row)
+                for meta in metas:
+                    self.sessions.put(meta.id, self.shared_by(device, meta))
 
     def on_timer(self, context: Context, timer: str) -> None:
         """Sweep what is overdue, or answer an agent that waited long enough."""
@@ -152,9 +147,12 @@ class Server:
         body = envelope.body
         if not 1 <= body.limit <= LIST_LIMIT:
             return Failure(code="bad_request", error=f"limit must be 1 to {LIST_LIMIT}")
-        rows = self.sessions.scan("project", (body.project_id,), limit=body.limit)
-        listing = tuple(row.listing() for row in rows)
+        listing = tuple(row.listing() for row in self.shared_with(envelope.source, body))
         return GraphSessions(project_id=body.project_id, sessions=listing)
+
+    def shared_with(self, agent: str, body: ListGraphSessions) -> list[Shared]:
+        """Find the sessions that an agent is shown."""
+        return self.sessions.scan("project", (body.project_id,), limit=body.limit)
 
     def on_run(self, context: Context, envelope: Envelope[RunGraphSession]) -> Message:
         """Queue a run, or return the ticket that the key stands for already."""
@@ -168,16 +166,31 @@ class Server:
         shared = self.sessions.get(body.graph_session_id)
         if shared is None:
             return NOT_FOUND
-        if (
-            self.runs.count("load", (agent,)) >= self.config.agent_limit
-            or self.runs.count("open", (shared.device,)) >= self.config.device_limit
-        ):
-            return QUEUE_FULL
+        refusal = self.full(agent, shared.device)
+        if refusal is not None:
+            return refusal
         run = self.queue(context, agent, body, shared)
         self.tickets.insert_unique(
             (agent, run.key), Ticket(meaning=meaning, command_id=run.command_id)
         )
         return self.answer(run)
+
+    def limits(self, agent: str, device: str) -> tuple[int, int]:
+        """How many open runs an agent may have, and a device."""
+        return self.config.agent_limit, self.config.device_limit
+
+    def full(self, agent: str, device: str) -> Failure | None:
+        """Refuse a run beyond a limit, by the limit's name and number."""
+        agent_limit, device_limit = self.limits(agent, device)
+        if self.runs.count("load", (agent,)) >= agent_limit:
+            whose, limit = "this agent", agent_limit
+        elif self.runs.count("open", (device,)) >= device_limit:
+            whose, limit = "this desktop", device_limit
+        else:
+            return None
+        have = f"{whose} has {limit} open runs, as many as it may"
+        cure = "wait for some to end, or ask the owner for a higher limit"
+        return Failure(code=QUEUE_FULL, error=f"{have}: {cure}")
 
     def replay(
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
@@ -195,29 +208,42 @@ class Server:
     def queue(self, context: Context, agent: str, body: RunGraphSession, shared: Shared) -> Run:
         """Write a new run."""
         now_us = context.stamp_us
-        device = self.devices.get(shared.device)
-        poll_us = DEFAULT_POLL_US if device is None else device.poll_us
-        run = Run(
+        run = self.new_run(context, agent, body, shared)
+        self.runs.put(run.command_id, run)
+        self.arm_sweep(context, now_us + self.shortest_us, now_us)
+        context.log("run.queued", run=run.command_id, agent=agent, session=run.session)
+        return run
+
+    def new_run(self, context: Context, agent: str, body: RunGraphSession, shared: Shared) -> Run:
+        """Return the row of a new run."""
+        device, now_us = shared.device, context.stamp_us
+        hint_us, rank = None, 0
+        if self.hints is not None:
+            known = self.devices.get(device)
+            poll_us = DEFAULT_POLL_US if known is None else known.poll_us
+            ahead = self.runs.count("open", (device,))
+            hint_us = self.hints.queued_us(device, shared.meta.id, poll_us, ahead, now_us)
+        if self.config.fair:  # behind as many others as the agent has open itself
+            turn = self.turns.get(device)
+            rank = self.runs.count("load", (agent, device)) + (0 if turn is None else turn.rank) + 1
+        return Run(
             command_id=context.new_id(),
             agent=agent,
             key=body.idempotency_key,
-            device=shared.device,
+            device=device,
             session=shared.meta.id,
             slug=shared.meta.slug,
             generation=shared.meta.generation,
             arguments=body.arguments,
             status="queued",
             queued_us=now_us,
-            open_on=shared.device,
+            open_on=device,
             open_for=agent,
             due_us=now_us + self.config.start_deadline_us,
-            hint_us=poll_us if self.config.hints else None,
+            hint_us=hint_us,
             traceparent=context.traceparent,
+            rank=rank,
         )
-        self.runs.put(run.command_id, run)
-        self.arm_sweep(context, now_us + self.shortest_us, now_us)
-        context.log("run.queued", run=run.command_id, agent=agent, session=run.session)
-        return run
 
     def own(self, envelope: Envelope[Any]) -> Run | None:
         """Return the run if it is this agent's; "not yours" and "does not exist" are one answer."""
@@ -250,39 +276,24 @@ class Server:
 
     def answer(self, run: Run) -> GraphRun:
         """Build what an agent sees of a run: once for each state of the row that is asked for."""
-        answer = GraphRun(
-            command_id=run.command_id,
-            status=run.status,
-            error=run.error,
-            cancel_requested=run.cancel_requested,
-            poll_after_us=None if run.status in TERMINAL else run.hint_us,
-        )
-        done = run.completion
-        if done is not None:
-            answer = _replace(
-                answer,
-                result=done.result if run.status == "completed" else None,
-                result_truncated=done.result_truncated,
-                error=run.error or done.error,
-                execution_id=done.execution_id,
-                total_tokens=done.total_tokens,
-                reported_cost=done.reported_cost,
-            )
+        answer = run.answer()
         self.answers[run.command_id] = (run, answer)
         return answer
 
     def on_cancel(self, context: Context, envelope: Envelope[CancelGraphRun]) -> Message:
         """Cancel a queued run at once; flag a running one for the next control poll."""
         run = self.own(envelope)
-        if run is None:
-            return NOT_FOUND
+        return NOT_FOUND if run is None else self.answer(self.cancel(context, run))
+
+    def cancel(self, context: Context, run: Run) -> Run:
+        """Close a queued run, flag a running one; return it as it is now."""
         context.log("run.cancel_asked", run=run.command_id, status=run.status)
         if run.status == "queued":
             run = self.close(context, run, "cancel")
         elif run.status == "running" and not run.cancel_requested:
             run = _replace(run, cancel_requested=True)
             self.runs.put(run.command_id, run)
-        return self.answer(run)
+        return run
 
     # Relays
 
@@ -304,6 +315,8 @@ class Server:
         ):
             row = Device(boot=body.boot, seen_us=now_us, poll_us=body.poll_us, sessions=sessions)
             self.devices.put(device, row)
+        if self.hints is not None:
+            self.hints.heard[device] = now_us
         held = body.open
         runs = self.runs.claim("open", (device,), limit=OFFER_LIMIT + len(held))
         if not runs:
@@ -315,6 +328,9 @@ class Server:
                 if self.config.reconcile and run.command_id not in held:
                     self.close(context, run, "forgotten")
             elif run.command_id not in held and len(offers) < room:
+                if self.config.delivery_limit and self.is_poison(run, body.boot):
+                    self.close(context, run, "poison")
+                    continue
                 offers.append(self.offer(context, run, body.boot))
         return Commands(commands=tuple(offers))
 
@@ -331,9 +347,17 @@ class Server:
         for meta in sessions:
             other = self.sessions.get(meta.id)
             if other is None or other.device == device:  # else asked for again by the next sync
-                self.sessions.put(meta.id, Shared.by(device, meta))
+                self.sessions.put(meta.id, self.shared_by(device, meta))
                 taken.append(meta)
         return tuple(taken)
+
+    def shared_by(self, device: str, meta: SessionMeta) -> Shared:
+        """Return the row of a session that a device shares."""
+        return Shared(device=device, project=meta.project, meta=meta)
+
+    def is_poison(self, run: Run, boot: str) -> bool:
+        """Whether a run was offered to so many boots that one more would only stop like those."""
+        return run.delivery >= self.config.delivery_limit and run.boot != boot
 
     def offer(self, context: Context, run: Run, boot: str) -> Command:
         """Hand a queued run to a relay; a sync that comes twice takes no delivery back."""
@@ -361,9 +385,13 @@ class Server:
             status=TARGETS["queued", "start"],
             started_us=now_us,
             due_us=now_us + self.config.run_deadline_us,
-            hint_us=RUNNING_HINT_US if self.config.hints else None,
+            hint_us=None if self.hints is None else self.hints.running_us(run.device, run.session),
         )
         self.runs.put(run.command_id, run)
+        if self.config.fair:
+            turn = self.turns.get(run.device)
+            if turn is None or turn.rank < run.rank:
+                self.turns.put(run.device, Turn(rank=run.rank))
         self.arm_sweep(context, run.due_us, now_us)
         context.log("run.started", run=run.command_id, device=run.device)
         self.changed(context, run)
@@ -408,6 +436,8 @@ class Server:
             completion=done,
         )
         self.runs.put(run.command_id, closed)
+        if self.hints is not None and cause in {"completed", "failed"} and run.started_us:
+            self.hints.remember(run.device, run.session, now_us - run.started_us)
         self.say_terminal(context, run, closed, cause)
         self.changed(context, closed)
         return closed

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.hints import RUNNING_HINT_US
 from actors.messages import (
     NOT_FOUND_TEXT,
     CancelGraphRun,
@@ -22,11 +23,7 @@ from actors.messages import (
     Start,
     Sync,
 )
-from actors.server import (
-    DEFAULT_POLL_US,
-    RUNNING_HINT_US,
-    SESSIONS_LIMIT,
-)
+from actors.server import DEFAULT_POLL_US, SESSIONS_LIMIT
 from tests.actors.harness import SESSION, S, body_of, only
 from tests.actors.service import DAY, META, RESULT, STATES, Service, service_with
 from transports.units import Duration
@@ -165,7 +162,11 @@ def test_an_agent_may_have_so_many_open_runs() -> None:
     service = Service(agent_limit=2)
     first, _ = service.run("key-0001"), service.run("key-0002")
     body = RunGraphSession(graph_session_id=SESSION.id, idempotency_key="key-0003")
-    assert body_of(service.deliver("agent", body), Failure).code == "queue_full"
+    assert body_of(service.deliver("agent", body), Failure) == Failure(
+        code="queue_full",
+        error="this agent has 2 open runs, as many as it may: "
+        "wait for some to end, or ask the owner for a higher limit",
+    )
     assert service.run("key-0001").replayed, "a ticket that exists is no new run"
     assert service.run("key-0003", agent="agent-2").status == "queued"
     service.cancel(first.command_id)
@@ -177,7 +178,9 @@ def test_a_device_may_have_so_many_open_runs() -> None:
     for number in range(2):
         service.run(f"key-000{number}", agent=f"agent-{number}")
     body = RunGraphSession(graph_session_id=SESSION.id, idempotency_key="key-0003")
-    assert body_of(service.deliver("agent", body), Failure).code == "queue_full"
+    failure = body_of(service.deliver("agent", body), Failure)
+    assert failure.code == "queue_full"
+    assert failure.error.startswith("this desktop has 2 open runs")
 
 
 # Sessions
