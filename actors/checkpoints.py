@@ -16,7 +16,7 @@ import msgspec
 
 from actors.actor import Key
 from actors.chance import Distribution
-from actors.copies import Copier, UncopyableError
+from actors.copies import Copier, UncopyableError, attributes_of, put_attributes
 from actors.polls import PollPlan
 from actors.replayer import TURNS, UNKNOWN, Difference, ReplayContext, Replayer, Script
 from actors.simulator import Due, Simulator
@@ -82,12 +82,7 @@ class SteppedContext(ReplayContext):
 
     def attributes(self) -> dict[str, Any]:
         """Return the actor's own attributes, in the order in which they were first set."""
-        actor = self.actor
-        found = dict(getattr(actor, "__dict__", {}))
-        for name in _slots(type(actor)):
-            if hasattr(actor, name):
-                found[name] = getattr(actor, name)
-        return found
+        return attributes_of(self.actor)
 
     def wall_error_us(self, world_us: int) -> int:
         """Return how far its wall clock is ahead of the world's; nobody is told the time by it."""
@@ -133,11 +128,7 @@ class SteppedContext(ReplayContext):
         self.effects.clear()
         # The rows are pinned by identity: they are in the store again.
         attributes, timers, questions, frozen, clock = self._pinning().copy(checkpoint.held)
-        actor = self.actor
-        for name in self.attributes():
-            delattr(actor, name)
-        for name, value in attributes.items():
-            setattr(actor, name, value)
+        put_attributes(self.actor, attributes)
         self.timers = timers
         self.open_questions = questions
         self.frozen = frozen
@@ -147,18 +138,6 @@ class SteppedContext(ReplayContext):
         for name, value in checkpoint.plain.items():
             setattr(self, name, value)
         self._boot_us = checkpoint.boot_us
-
-
-def _slots(kind: type) -> list[str]:
-    """Return the names of a class's slots, its bases' first."""
-    found: dict[str, None] = {}
-    for base in reversed(kind.__mro__):
-        names = vars(base).get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            if name not in ("__dict__", "__weakref__"):
-                mangled = name.startswith("__") and not name.endswith("__")
-                found[f"_{base.__name__.lstrip('_')}{name}" if mangled else name] = None
-    return list(found)
 
 
 class SteppedReplayer(Replayer):

@@ -258,3 +258,35 @@ def _is_value(hint: Any) -> bool:
     if issubclass(hint, msgspec.Struct):
         return hint.__struct_config__.frozen and not doubtful_fields(hint)
     return issubclass(hint, _VALUES)
+
+
+# An object's attributes, in its dictionary and in its slots
+
+
+def attributes_of(owner: object) -> dict[str, Any]:
+    """Return an object's own attributes, in the order in which they were first set."""
+    found = dict(getattr(owner, "__dict__", {}))
+    for name in _slots(type(owner)):
+        if hasattr(owner, name):
+            found[name] = getattr(owner, name)
+    return found
+
+
+def put_attributes(owner: object, attributes: Mapping[str, Any]) -> None:
+    """Let an object have these attributes, and no others."""
+    for name in attributes_of(owner):
+        delattr(owner, name)
+    for name, value in attributes.items():
+        setattr(owner, name, value)
+
+
+def _slots(kind: type) -> list[str]:
+    """Return the names of a class's slots, its bases' first."""
+    found: dict[str, None] = {}
+    for base in reversed(kind.__mro__):
+        names = vars(base).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__"):
+                mangled = name.startswith("__") and not name.endswith("__")
+                found[f"_{base.__name__.lstrip('_')}{name}" if mangled else name] = None
+    return list(found)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from actors.actor import Context, Handler, Place, TableSpec, Unanswered
-from actors.engine import Engine, Execution, run_of
+from actors.engine import DROPPED_TEXT, Engine, Execution, run_of
 from actors.graphs.admission import FLYING_LIMIT, Slots
 from actors.graphs.fleet import Fleet
 from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
@@ -24,6 +24,7 @@ from actors.messages import (
     Completion,
     FleetAcknowledged,
     FleetCancel,
+    FleetDrop,
     FleetQuery,
     FleetRun,
 )
@@ -119,6 +120,7 @@ class GraphEngine(Engine):
             FleetRun: self.on_run,
             FleetQuery: self.on_query,
             FleetCancel: self.on_cancel,
+            FleetDrop: self.on_drop,
             FleetAcknowledged: self.on_acknowledged,
             AgentAnswer: self.on_answer,
             Unanswered: self.on_unanswered,
@@ -176,6 +178,14 @@ class GraphEngine(Engine):
         self.waiting = deque(one for one in self.waiting if one[0].execution_id != execution_id)
         execution = self.running.pop(execution_id)
         self.finish(context, execution, Completion(execution_id=execution_id, status="cancelled"))
+
+    def drop(self, context: Context, execution_id: str) -> None:
+        """End an execution now, whatever its agents do; what they still use is not counted."""
+        fleet = self.fleets.get(execution_id)
+        if fleet is None:
+            self.stop(context, execution_id)
+        else:
+            fleet.drop(context, DROPPED_TEXT)
 
     def on_answer(self, context: Context, envelope: Envelope[AgentAnswer]) -> None:
         """Note an agent's end."""

@@ -15,6 +15,9 @@ from actors.messages import (
     SessionListing,
     SessionMeta,
 )
+from actors.text import units
+
+NOTHING = Completion(execution_id=None, status="interrupted")  # in place of a completion
 
 _replace = msgspec.structs.replace
 
@@ -61,6 +64,22 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             arguments=self.arguments,
             traceparent=self.traceparent,
         )
+
+    def ending(self, was: str, cause: str) -> dict[str, Any]:
+        """Return the fields of its end's event; a result's size is its text's, in two units."""
+        done = self.completion or NOTHING
+        text = done.result if isinstance(done.result, str) else ""
+        return {
+            "run": self.command_id,
+            "status": self.status,
+            "cause": cause,
+            "was": was,
+            "tokens": done.total_tokens,
+            "cost": done.reported_cost,
+            "truncated": done.result_truncated,
+            "chars": units(text),
+            "bytes": len(text) if text.isascii() else len(text.encode()),
+        }
 
     def answer(self) -> GraphRun:
         """Return the run as its agent sees it."""
@@ -139,5 +158,3 @@ TICKETS = TableSpec("tickets", Ticket)
 DEVICES = TableSpec("devices", Device)
 TURNS = TableSpec("turns", Turn)
 SESSIONS = TableSpec("sessions", Shared, project=("project",), device=("device",))
-
-NOTHING = Completion(execution_id=None, status="interrupted")  # in place of a completion

@@ -72,8 +72,15 @@ class Mailbox:
             await trio.lowlevel.checkpoint()  # an actor that never runs dry lets others have turns
         while self.paused or not (self._alarms or self._mail):
             await self._takers.park()
-        if self._alarms:
-            return self._alarms.popleft()
+        return self._alarms.popleft() if self._alarms else self._take()
+
+    def next_message(self) -> Envelope[Any] | None:
+        """Take the oldest message if it is what `get` would give at once, else None."""
+        if self.paused or self._alarms or not self._mail:
+            return None
+        return self._take()
+
+    def _take(self) -> Envelope[Any]:
         envelope = self._mail.popleft()
         self._putters.unpark()
         return envelope

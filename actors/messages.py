@@ -235,6 +235,12 @@ class FleetCancel(Message, frozen=True, kw_only=True):
     execution_id: str
 
 
+class FleetDrop(Message, frozen=True, kw_only=True):
+    """Relay tells its engine to end an execution at once, whatever it does: it did not stop."""
+
+    execution_id: str
+
+
 class FleetStarted(Message, frozen=True, kw_only=True):
     """Engine answers that the channel's Graph runs, or has run, under this execution id."""
 

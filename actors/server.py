@@ -20,7 +20,6 @@ from actors.actor import Context, Handler, Place, TableSpec, meta_of
 from actors.hints import Hints
 from actors.ledger import (
     DEVICES,
-    NOTHING,
     RUNS,
     SESSIONS,
     TICKETS,
@@ -61,7 +60,6 @@ from actors.messages import (
     Sync,
 )
 from actors.server_config import ServerConfig
-from actors.text import units
 from actors.transitions import ERRORS, TARGETS
 from transports.envelope import Envelope
 
@@ -73,6 +71,7 @@ LIST_LIMIT = 50  # the account's bound on a listing
 KEY_CHARS = (8, 128)  # the account's bounds on an idempotency key
 DEFAULT_POLL_US = 20_000_000  # the account's poll interval, until a relay says its own
 SEEN_US = 60_000_000  # how exactly a device's last contact is kept: an idle sync writes nothing
+WAITING_LIMIT = 1_000  # runs that are waited for, and who waits for one: more is memory for floods
 
 NO_COMMANDS = Commands(commands=())
 NOT_BUILT = (None, None)  # no row's answer was built yet
@@ -83,6 +82,8 @@ _meaning = msgspec.json.Encoder(order="sorted").encode
 
 class Server:
     """See the module's docstring."""
+
+    caches = frozenset({"answers"})  # each stands for one row: what is left of an undone turn too
 
     class Config(ServerConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What a scenario may set of a server."""
@@ -150,6 +151,10 @@ class Server:
         listing = tuple(row.listing() for row in self.shared_with(envelope.source, body))
         return GraphSessions(project_id=body.project_id, sessions=listing)
 
+    def session_for(self, agent: str, session: str) -> Shared | None:
+        """Find a session that an agent may run."""
+        return self.sessions.get(session)
+
     def shared_with(self, agent: str, body: ListGraphSessions) -> list[Shared]:
         """Find the sessions that an agent is shown."""
         return self.sessions.scan("project", (body.project_id,), limit=body.limit)
@@ -163,7 +168,7 @@ class Server:
         ticket = self.tickets.get((agent, body.idempotency_key))
         if ticket is not None:
             return self.replay(context, envelope, ticket, meaning)
-        shared = self.sessions.get(body.graph_session_id)
+        shared = self.session_for(agent, body.graph_session_id)
         if shared is None:
             return NOT_FOUND
         refusal = self.full(agent, shared.device)
@@ -259,6 +264,8 @@ class Server:
         if body.wait_us and self.config.wait_limit_us and run.status not in TERMINAL:
             wait_us = min(body.wait_us, self.config.wait_limit_us)
             due_us, waiting = self.waiting.get(run.command_id, (None, []))
+            if len(self.waiting) >= WAITING_LIMIT or len(waiting) >= WAITING_LIMIT:
+                return self.answer(run)
             waiting.append(envelope)
             if due_us is None or context.now_us + wait_us < due_us:
                 self.waiting[run.command_id] = (context.now_us + wait_us, waiting)
@@ -438,26 +445,9 @@ class Server:
         self.runs.put(run.command_id, closed)
         if self.hints is not None and cause in {"completed", "failed"} and run.started_us:
             self.hints.remember(run.device, run.session, now_us - run.started_us)
-        self.say_terminal(context, run, closed, cause)
+        context.log("run.terminal", **closed.ending(was=run.status, cause=cause))
         self.changed(context, closed)
         return closed
-
-    def say_terminal(self, context: Context, was: Run, run: Run, cause: str) -> None:
-        """Log a run's end; the size of its result is that of its text in characters and bytes."""
-        done = run.completion or NOTHING
-        text = done.result if isinstance(done.result, str) else ""
-        context.log(
-            "run.terminal",
-            run=run.command_id,
-            status=run.status,
-            cause=cause,
-            was=was.status,
-            tokens=done.total_tokens,
-            cost=done.reported_cost,
-            truncated=done.result_truncated,
-            chars=units(text),
-            bytes=len(text) if text.isascii() else len(text.encode()),
-        )
 
     def changed(self, context: Context, run: Run) -> None:
         """Answer those who wait for this run."""
@@ -477,13 +467,17 @@ class Server:
         """Close what is overdue and delete what was kept long enough."""
         for run in self.runs.claim("due", limit=SWEEP_LIMIT, up_to=context.stamp_us):
             if run.status in TERMINAL:
-                self.runs.delete(run.command_id)
-                self.answers.pop(run.command_id, None)
-                ticket = self.tickets.get((run.agent, run.key))
-                if ticket is not None:
-                    self.tickets.put((run.agent, run.key), _replace(ticket, final=run.status))
+                self.forget(run)
             else:
                 self.close(context, run, "deadline")
         self.sweep_at_us = None
         for first in self.runs.scan("due", limit=1):
             self.arm_sweep(context, first.due_us, context.stamp_us)
+
+    def forget(self, run: Run) -> None:
+        """Delete an ended run; its ticket keeps how it ended."""
+        self.runs.delete(run.command_id)
+        self.answers.pop(run.command_id, None)
+        ticket = self.tickets.get((run.agent, run.key))
+        if ticket is not None:
+            self.tickets.put((run.agent, run.key), _replace(ticket, final=run.status))

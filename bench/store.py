@@ -3,6 +3,8 @@
 A turn reads a run's row and writes it back changed, as most of a server's turns do; the row is of
 750 bytes, or has a result of 20,000 characters. The stores take turns, and the best round of each
 counts, since a busy machine only ever slows them. A disk's flush decides the synchronous figures.
+Then the same for a whole server: runs a second that it queues for a crowd of agents, each on the
+disk when it is answered, with up to 64 turns a commit and with one.
 
     python -m bench.store [--seconds 0.3] [--rounds 3] [--folder .]
 """
@@ -18,13 +20,14 @@ from typing import NamedTuple
 import msgspec
 
 from actors.actor import Table
+from actors.durable import GROUP_TURNS
 from actors.ledger import RUNS, Run
 from actors.messages import Completion
 from actors.stores.memory import MemoryStore, Undo
 from actors.stores.sqlite import SqliteStore
+from bench.submissions import submissions_per_s
 
 RUNS_KEPT = 1_000
-GROUP_TURNS = 64
 RESULTS = {"750-byte rows": "", "20 KB results": "x" * 20_000}
 
 
@@ -126,6 +129,20 @@ def measure(folder: Path, duration_s: float, rounds: int) -> dict[tuple[str, str
     return rates
 
 
+def measure_server(folder: Path, duration_s: float, rounds: int) -> dict[int, float]:
+    """Return the best rate of submissions by how many turns may share a commit."""
+    rates = dict.fromkeys((1, GROUP_TURNS), 0.0)
+    for _ in range(rounds):
+        for group_turns, best in rates.items():
+            with (
+                tempfile.TemporaryDirectory(dir=folder) as place,
+                closing(SqliteStore(Path(place, "server.db"))) as store,
+            ):
+                rate = submissions_per_s(store, group_turns=group_turns, duration_s=duration_s)
+            rates[group_turns] = max(rate, best)
+    return rates
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Measure and print one line a store."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -137,6 +154,9 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{'turns a second':28}" + "".join(f"{rows:>16}" for rows in RESULTS))
     for name in STORES:
         print(f"{name:28}" + "".join(f"{rates[name, rows]:>16,.0f}" for rows in RESULTS))
+    print(f"\n{'submissions a second':28}{'a commit each':>16}{'up to 64':>16}{'ratio':>16}")
+    alone, grouped = measure_server(given.folder, given.seconds, given.rounds).values()
+    print(f"{'sqlite, synchronous':28}{alone:>16,.0f}{grouped:>16,.0f}{grouped / alone:>15.1f}x")
 
 
 if __name__ == "__main__":

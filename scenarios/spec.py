@@ -254,7 +254,7 @@ PROFILES: dict[str, dict[Kind, dict[str, Any]]] = {
     "published": {},
     "recommended": {
         "server": {"hints": True, "reconcile": True, "wait_limit": "25s"},
-        "relay": {"jitter": "window", "presence": True, "strict_consent": True},
+        "relay": {"jitter": "window", "presence": True, "strict_consent": True, "stop_limit": "1m"},
     },
 }
 

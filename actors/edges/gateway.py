@@ -2,14 +2,13 @@
 
 It asks the server who a greeting's token belongs to, and from then on gives what comes over that
 connection the source that was proved; what a kind of principal may not say it does not let in. A
-message from outside gets an id of our own, and the answer goes back to the connection that asked,
-under the id that was asked: no two connections of one principal can be confused. What nobody asked
-for goes to the principal's newest connection.
+principal may have several connections: the switchboard knows whose an answer is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -19,19 +18,13 @@ from anyio.abc import ByteStream, Listener
 from actors.accounts.messages import (
     GATEWAY,
     MAY_SEND,
-    AddAgent,
-    AddOwner,
     Authenticate,
     Authenticated,
     AuthenticateLocal,
     BeginRotation,
-    CodeAccepted,
     Denied,
-    NewPairingCode,
     Pair,
-    PrincipalAdded,
     PrincipalRevoked,
-    RenewToken,
     Rotation,
 )
 from actors.edges.door import (
@@ -39,14 +32,13 @@ from actors.edges.door import (
     PAIRING,
     NewToken,
     PairDevice,
-    PairingCode,
-    PrincipalToken,
     hash_code,
     hash_token,
-    make_code,
     make_token,
 )
+from actors.edges.grants import with_secret
 from actors.edges.line import Inside, Line
+from actors.edges.switchboard import Switchboard
 from actors.messages import Sync
 from transports.acceptor import Acceptor, address_of
 from transports.codec import FrameError
@@ -58,21 +50,9 @@ from transports.wire import WireCodec
 SERVER = "server"  # the one actor behind the gateway
 ASK_S = 8.0  # for an answer of the server; a greeting has 10 s
 DENIAL_S = 0.25  # before which nobody is denied: how long the look-up took can't be told
-LINES_LIMIT = 32  # connections of one principal; the oldest gives way, since it may be half-open
 PAIRING_LIMIT = 8  # strangers with a code at a time
 PAIRING_S = 20.0  # a code is typed before connecting
-PENDING_LIMIT = 1024  # questions of one connection whose answers are remembered to be its own
-
-Amend = Callable[[Any], Any]
 BUSY = "the server is too busy to say who you are: try again"
-
-
-class Question(msgspec.Struct, gc=False):
-    """A question from outside: whose, under which id there, and what is added to its answer."""
-
-    line: Line
-    asked: int
-    amend: Amend | None
 
 
 class Guest(msgspec.Struct):
@@ -92,65 +72,26 @@ class Gateway:
         self.log = log
         self._inside = inside
         self._key = key
-        self._lines: dict[str, list[Line]] = {}  # by principal, the newest last
-        self._questions: dict[int, Question] = {}
-        self._pending: dict[Line, dict[int, None]] = {}  # the questions of each, the oldest first
         self._answers: dict[int, Callable[[Any], None]] = {}  # to questions of our own
         self._pairing = 0
-        self._stopped = False
         self._codecs: dict[str, WireCodec] = {
             kind: WireCodec(types) for kind, types in MAY_SEND.items()
         }
         self._codecs[PAIRING] = WireCodec([PairDevice])
         self._wire = self._codecs["agent"]  # to encode, any of them
-
-    @property
-    def connections(self) -> Mapping[str, int]:
-        """How many connections each principal has."""
-        return {principal: len(lines) for principal, lines in self._lines.items()}
+        self.board = Switchboard(inside, self._wire)
 
     # Out
 
     def take(self, envelope: Envelope[Any]) -> bool:
-        """Send an answer to who asked, and what is no answer to its target's newest connection."""
+        """Send a message on its way; False if there is no connection for it."""
         if envelope.target == GATEWAY:
             self._hear_server(envelope)
             return True
-        body = envelope.body
-        if isinstance(body, PrincipalRevoked):
-            self._revoke(body)
+        if isinstance(envelope.body, PrincipalRevoked):
+            self._revoke(envelope.body)
             return True
-        question = self._questions.pop(envelope.reply_to, None) if envelope.reply_to else None
-        lines = self._lines.get(envelope.target, ())
-        if question is not None:
-            line, reply_to = question.line, question.asked
-            self._pending.get(line, {}).pop(envelope.reply_to, None)
-            body = body if question.amend is None else question.amend(body)
-        elif lines and not envelope.reply_to:
-            line, reply_to = lines[-1], 0
-        else:
-            return False
-        out = msgspec.structs.replace(envelope, reply_to=reply_to, body=body)
-        try:
-            sent = line.post(self._wire.encode(out))
-        except FrameError as error:
-            self._inside.lose(envelope, f"it can't be sent: {error}")
-            return True
-        if not sent:
-            self._inside.lose(envelope, "disconnected" if line not in lines else "queue full")
-        return True
-
-    def stop_reading(self) -> None:
-        """Let nobody in any more, and hear nobody."""
-        self._stopped = True
-        for lines in self._lines.values():
-            for line in lines:
-                line.stop_reading()
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing waits to be written."""
-        return all(line.idle for lines in self._lines.values() for line in lines)
+        return self.board.take(envelope)
 
     # The server's own words
 
@@ -181,8 +122,7 @@ class Gateway:
             self._revoke(envelope.body)
 
     def _revoke(self, notice: PrincipalRevoked) -> None:
-        for line in list(self._lines.get(notice.principal, ())):
-            line.close(f"revoked: {notice.reason}")
+        self.board.close(notice.principal, f"revoked: {notice.reason}")
 
     # Who is there
 
@@ -195,7 +135,7 @@ class Gateway:
         return found
 
     async def _identify(self, hello: Hello, address: str, local: bool) -> Guest | str:
-        if self._stopped:
+        if self.board.stopped:
             return "the server is shutting down: try again"
         if hello.name == PAIRING and not local:
             if self._pairing >= PAIRING_LIMIT:
@@ -217,81 +157,33 @@ class Gateway:
         if guest.kind == "pairing":
             await self._pair(guest, connection)
             return
-        line = Line(connection)
-        lines = self._lines.setdefault(guest.principal, [])
-        if len(lines) >= LINES_LIMIT:
-            lines[0].close("it has too many connections: the oldest is closed")
-        lines.append(line)
-        self._pending[line] = {}
         self.log("link.admitted", principal=guest.principal, address=guest.address)
-        if self._stopped:
-            line.stop_reading()
-        try:
-            await line.run(lambda frame: self._hear(guest, line, frame))
-        finally:
-            lines.remove(line)
-            if not lines:
-                self._lines.pop(guest.principal, None)
-            for number in self._pending.pop(line):
-                self._questions.pop(number, None)
+        await self.board.run(guest.principal, connection, partial(self._hear, guest))
 
     async def _hear(self, guest: Guest, line: Line, frame: bytes) -> None:
         """Let a message in under an id of our own; FrameError for what may not be said."""
         told = self._codecs[guest.kind].decode(frame, guest.principal)
         if told.target != SERVER:
             raise FrameError(f"a message to {told.target}, but only {SERVER} is here")
-        body, amend = self._with_secret(told.body)
+        body, amend = with_secret(told.body, self._key)
         if guest.rotate and isinstance(body, Sync):
             guest.rotate = False
             assert line.nursery is not None, "it runs"
             line.nursery.start_soon(self._rotate, guest, line)
-        number = self._inside.number()
-        self._questions[number] = Question(line, told.id, amend)
-        pending = self._pending[line]
-        pending[number] = None
-        if len(pending) > PENDING_LIMIT:
-            oldest = next(iter(pending))
-            del pending[oldest], self._questions[oldest]
-        # It has not seen our log, so it can't say which record of it is the cause.
-        mine = msgspec.structs.replace(told, id=number, cause=0, body=body)
-        await self._inside.enter(mine)
-
-    def _with_secret(self, body: Any) -> tuple[Any, Amend | None]:
-        """Return what the server is asked, with the hash of a new secret if one is asked for.
-
-        And what adds the secret itself to the answer, once the server has granted it.
-        """
-        replace = msgspec.structs.replace
-        if isinstance(body, NewPairingCode):
-            code = make_code()
-
-            def with_code(answer: Any) -> Any:
-                if not isinstance(answer, CodeAccepted):
-                    return answer
-                return PairingCode(code=code, expires_in_us=answer.expires_in_us)
-
-            return replace(body, code_hash=hash_code(self._key, code)), with_code
-        if isinstance(body, AddAgent | AddOwner | RenewToken):
-            renewed = isinstance(body, RenewToken) and body.principal.startswith("own_")
-            token = make_token("owner" if isinstance(body, AddOwner) or renewed else "agent")
-
-            def with_token(answer: Any) -> Any:
-                if not isinstance(answer, PrincipalAdded):
-                    return answer
-                return PrincipalToken(principal=answer.principal, name=answer.name, token=token)
-
-            return replace(body, token_hash=hash_token(token)), with_token
-        return body, None
+        await self.board.enter(line, msgspec.structs.replace(told, body=body), amend)
 
     async def _rotate(self, guest: Guest, line: Line) -> None:
         """Give a device its next token, once the server has it on disk."""
         token = make_token("device")
-        answer = await self.ask(
-            BeginRotation(device=guest.principal, token_hash=hash_token(token))
-        )
+        answer = await self.ask(BeginRotation(device=guest.principal, token_hash=hash_token(token)))
         if isinstance(answer, Rotation) and answer.begun:
-            told = Envelope(self._inside.number(), SERVER, guest.principal, 0, 0, NewToken(token=token))
+            told = Envelope(
+                self._inside.number(), SERVER, guest.principal, 0, 0, NewToken(token=token)
+            )
             line.post(self._wire.encode(told))
+
+    def _post(self, line: Line, target: str, body: Any) -> None:
+        line.post(self._wire.encode(Envelope(self._inside.number(), SERVER, target, 0, 0, body)))
 
     async def _pair(self, guest: Guest, connection: Connection) -> None:
         """Hear one code, and say what came of it."""
@@ -344,6 +236,13 @@ class Door(Acceptor):
         async with trio.open_nursery() as nursery:
             for listener in self._listeners:
                 nursery.start_soon(listener.serve, self.take)
+
+    async def take(self, stream: ByteStream) -> None:
+        """Greet whoever is at the other end of `stream`, and run the connection."""
+        try:
+            await super().take(stream)
+        finally:
+            self._guests.pop(stream, None)
 
     async def admit(self, hello: Hello, stream: ByteStream) -> str | None:
         """Return why a hello is refused, None if it is not."""

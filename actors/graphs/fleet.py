@@ -75,6 +75,7 @@ class Fleet:
         self.noted: list[tuple[Operation, AgentAnswer | None]] = []
         self.stopped: Completion | None = None  # what a cancel or a deadline wants the end to be
         self.ended: Completion | None = None
+        self.dropped = False  # whether its end waits for no agent
         self.armed = False  # whether a turn is due
         self.begun = self.operations = 0
 
@@ -107,6 +108,11 @@ class Fleet:
         """Note that the run should stop: scripts see nothing of it."""
         self.stop_with(context, "cancelled", None)
 
+    def drop(self, context: Context, error: str) -> None:
+        """Note that the run should end now: its agents are not waited for."""
+        self.dropped = True
+        self.stop_with(context, "cancelled", error)
+
     def expire(self, context: Context) -> None:
         """Note that the run's time is up."""
         limit_s = self.limits.deadline_us / 1e6
@@ -138,6 +144,8 @@ class Fleet:
             self.conclude(context, operation, answer)
         if self.stopped is not None:
             self.end(context, self.stopped)
+        if self.dropped:
+            self.land_all(context)
         while self.ended is None:
             self.run_scripts(context)
             self.admit(context)
@@ -429,6 +437,13 @@ class Fleet:
             cost=operation.cost,
             spent=self.admission.spent,
         )
+
+    def land_all(self, context: Context) -> None:
+        """Wait for no agent any more, and say so if that is how the run ends."""
+        for operation in list(self.admission.flying.values()):
+            self.land(context, operation)
+        if self.ended is not None and self.ended.status == "cancelled":
+            self.ended = self.stopped
 
     # The end
 

@@ -23,6 +23,10 @@ class StoreFailedError(StoreError):
     """A turn was not committed and never was; the store goes on. The message has the cause."""
 
 
+class StoreConflictError(StoreError):
+    """Another process changed what the turn has read or written: undone, it may be tried again."""
+
+
 class UnusableStoreError(StoreError):
     """The store can't be opened: in use, too new, somebody else's, out of reach."""
 

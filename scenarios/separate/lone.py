@@ -16,12 +16,12 @@ from typing import Any
 
 import trio
 
-from actors.actor import Actor
-from actors.durable import DurableContext, DurableWorld
+from actors.actor import Actor, Commit
 from actors.errors import ActorFailedError, SimulationError, UnknownActorError, describe_turn
 from actors.host import START, HostContext
 from actors.simulator import Due, Simulator
 from actors.stores.sqlite import StoreFailedError
+from actors.world import TrioWorld
 from logs.record import Recorder
 from scenarios.separate.report import (
     WAITING_LIMIT,
@@ -51,7 +51,7 @@ from transports.wire import WireCodec
 ACTOR_SERIALS = 1 << 22
 
 
-class LoneContext(DurableContext):
+class LoneContext(HostContext):
     """The one actor's context: its store is on disk, and its turn ends with a report."""
 
     __slots__ = ()
@@ -62,12 +62,17 @@ class LoneContext(DurableContext):
     def __init__(self, host: Simulator, name: str, actor: Actor) -> None:
         super().__init__(host, name, actor)
         self._id_mark = f"{self._world.job.index:04x}"
-        self.keep_in(self._world.store)
+        self.store = self._world.store
 
     def release(self) -> None:
         """Report what a turn came to; it has committed."""
         super().release()
         self._world.reporter.end_turn()
+
+    def undo(self) -> None:
+        """Take back what a turn wrote, and forget what it asked for."""
+        self.store.roll_back()
+        super().undo()
 
     def _send(self, target: str, reply_to: int, body: Any, traceparent: str) -> Envelope[Any]:
         if target not in self.links:
@@ -156,8 +161,8 @@ class Reporter:
             self.waiting.append(Struck(struck.t, struck.act, int(fields["by_us"])))
 
 
-class LoneWorld(DurableWorld):
-    """A `DurableWorld` of one actor, for one boot of it; `job` says which. Call `live`."""
+class LoneWorld(TrioWorld):
+    """A `TrioWorld` of one actor, for one boot of it; `job` says which. Call `live`."""
 
     context_type = LoneContext
 
@@ -350,12 +355,22 @@ class LoneWorld(DurableWorld):
         if not self.over:
             await super()._take_due(actor, due)
 
-    async def _not_committed(self, actor: HostContext, turn: Any, error: StoreFailedError) -> None:
+    async def _fail(self, actor: HostContext, turn: Any, error: Exception) -> None:
+        """Go on as before the turn if its commit failed; end with any other error."""
+        if not isinstance(error, StoreFailedError):
+            await super()._fail(actor, turn, error)
+            return
         if turn is START:  # the next one would fail too
             raise SimulationError(
                 f"{actor.name} can't write its store at its start: {error.sentence}"
             ) from error
-        await super()._not_committed(actor, turn, error)
+        await self._again(actor, f"{Commit.FAILED.value}: {error.sentence}")
+
+    async def _again(self, actor: HostContext, why: str) -> None:
+        """Take a turn back and go on from the store; the same boot goes on."""
+        self._take_back(actor, why)
+        actor.forget()
+        await self._boot(actor)
 
     # Time
 

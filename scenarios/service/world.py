@@ -16,12 +16,17 @@ from typing import Any, Protocol
 import trio
 
 from actors.actor import Actor
-from actors.durable import Durable, DurableContext, DurableWorld
+from actors.durable import DurableContext, DurableStore, DurableWorld
 from actors.edges.models.live import close_models, open_models
 from actors.errors import UnhandledMessageError, describe_turn
-from actors.host import START, TURN_FAILED, HostContext
+from actors.host import TURN_FAILED, HostContext
 from actors.network import DISCONNECTED, Network
-from actors.stores.failures import DamagedStoreError, StoreFailedError, UnreadableRowError
+from actors.stores.failures import (
+    DamagedStoreError,
+    StoreError,
+    StoreFailedError,
+    UnreadableRowError,
+)
 from actors.supervisor import RestartPolicy
 from logs.record import Recorder
 from transports.envelope import Envelope
@@ -77,6 +82,8 @@ class ServiceContext(DurableContext):
     @property
     def stamp_us(self) -> int:
         """Wall time since 1970, as of the beginning of the turn; it never goes back."""
+        if self.shared is not None:
+            return super().stamp_us
         turn_us, stamp_us = self.stamped
         if turn_us != self.turn_us:
             stamp_us = self._world.stamp_us()
@@ -107,7 +114,6 @@ class ServiceWorld(DurableWorld):
         self.say = say
         self.edges: list[Edge] = []
         self.on_ready: Callable[[], None] = lambda: None
-        self._stores: dict[str, Durable] = {}
         self._stamp_us = 0
         self._flush: Callable[[], None] = lambda: None
         self._up = False  # whether every actor has begun
@@ -120,14 +126,12 @@ class ServiceWorld(DurableWorld):
             restart=RestartPolicy(restarts=10),
         )
 
-    def keep(self, name: str, actor: Actor, store: Durable | None = None) -> None:
+    def house(self, name: str, actor: Actor, store: DurableStore | None = None) -> None:
         """Add an actor, with a store on disk or with one that is gone at the end."""
         self.add(name, actor)
         self.contexts[name].links = _Ways(self.deliver_now)
         if store is not None:
-            self._stores[name] = store
-            # A disk may take its time, and meanwhile others are served.
-            self.contexts[name].blocking = True
+            self.keep(name, store)
 
     def serve(
         self,
@@ -185,13 +189,6 @@ class ServiceWorld(DurableWorld):
 
     # Running
 
-    def _reset(self, replication: int, recorder: Recorder | None) -> None:
-        super()._reset(replication, recorder)
-        for name, store in self._stores.items():
-            context = self.contexts[name]
-            assert isinstance(context, ServiceContext), "this world makes no others"
-            context.keep_in(store)
-
     async def _main(self) -> None:
         try:
             await super()._main()
@@ -220,30 +217,19 @@ class ServiceWorld(DurableWorld):
 
     # Turns
 
-    def _act(self, context: HostContext, turn: Any, take: Callable[[], Any]) -> None:
-        take()
-        store = self._stores.get(context.name)
-        if store is not None:
-            store.commit()
-
     async def _boot(self, actor: HostContext) -> None:
         while True:
             try:
                 await super()._boot(actor)
-            except _NotBegunError:
+            except _NotBegunError:  # a loop, since a disk may stay full for days
                 await trio.sleep(AGAIN_S)
             else:
                 return
 
-    async def _not_committed(self, actor: HostContext, turn: Any, error: StoreFailedError) -> None:
-        if turn is not START:
-            await super()._not_committed(actor, turn, error)
-        elif not self._up:
+    async def _wait_for_store(self, actor: DurableContext, error: StoreError) -> None:
+        if not self._up:
             raise error  # whoever starts the process is there to be told
-        else:
-            self._take_back(actor, error.sentence)
-            actor.forget()
-            raise _NotBegunError
+        raise _NotBegunError
 
     async def _fail(self, actor: HostContext, turn: Any, error: Exception) -> None:
         if isinstance(error, UNUSABLE):

@@ -41,6 +41,8 @@ NOTES = TableSpec("notes", Note, text=("text",))
 class Puppet:
     """An actor whose turns are functions of a test. It writes down what it saw, and when."""
 
+    caches = frozenset({"acts", "seen"})  # the test's own: no turn that is undone changes them back
+
     def __init__(
         self,
         seen: list[tuple[Any, ...]],

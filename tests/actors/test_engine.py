@@ -8,11 +8,12 @@ import pytest
 
 from actors.actor import Place
 from actors.chance import Counts, Durations, Numbers
-from actors.engine import EXECUTIONS, LETTERS, Engine
+from actors.engine import DROPPED_TEXT, EXECUTIONS, LETTERS, Engine
 from actors.messages import (
     Completion,
     FleetAcknowledged,
     FleetCancel,
+    FleetDrop,
     FleetFinished,
     FleetQuery,
     FleetRun,
@@ -270,3 +271,14 @@ def test_every_execution_is_kept_with_its_relay() -> None:
     assert row is not None
     assert row.open is None
     assert row.completion is not None
+
+
+def test_a_drop_ends_a_graph_at_once_and_of_one_that_has_ended_changes_nothing() -> None:
+    machine = Machine()
+    execution = machine.run()
+    machine.cancel(execution)
+    report = only(machine.deliver("relay", FleetDrop(execution_id=execution)), FleetFinished)
+    done = report.body.completion
+    assert (done.execution_id, done.status, done.error) == (execution, "cancelled", DROPPED_TEXT)
+    assert machine.context.timers == {}
+    assert machine.deliver("relay", FleetDrop(execution_id=execution)) == []

@@ -184,3 +184,23 @@ async def test_it_is_idle_only_while_who_takes_waits_for_mail_that_may_come() ->
     assert len(got) == 3
     assert [what for what in told if what[1]] == [("then", True)] * 4
     assert told[-1] == told[-9] == ("then", False), "closed, and paused"
+
+
+async def test_the_next_message_is_taken_at_once_if_nothing_is_to_come_before_it() -> None:
+    box = Mailbox(2)
+    assert box.next_message() is None
+    for number in (1, 2):
+        assert box.offer(mail(number))
+    box.alarm([5, 1])
+    assert box.next_message() is None, "an alarm comes first"
+    await box.get()
+    box.paused = True
+    assert box.next_message() is None
+    box.paused = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(box.put, mail(3))
+        await wait_all_tasks_blocked()
+        taken = box.next_message()
+        assert taken is not None
+        assert taken.id == 1
+    assert await take(box, 2) == [2, 3], "and whoever waited for room has it"

@@ -155,10 +155,10 @@ def test_death_is_survived_by_none_who_forgets_its_jobs() -> None:
 def test_a_run_that_ended_is_not_handed_over_again() -> None:
     class Again(Relay):
         def on_accepted(self, context: Any, envelope: Any) -> None:
-            command = self.command
+            runs = list(self.running.values())
             super().on_accepted(context, envelope)
-            if command is not None:
-                context.request(self.engine, self.run_of(command), self.timeout_us)
+            for run in runs:
+                context.request(self.engine, self.run_of(run.command), self.timeout_us)
 
         def run_of(self, command: Any) -> Any:
             channel = CHANNEL + command.command_id
