@@ -72,6 +72,7 @@ class Gateway:
         self.log = log
         self._inside = inside
         self._key = key
+        self.on_revoked: list[Callable[[str], None]] = []  # who else lets principals in
         self._answers: dict[int, Callable[[Any], None]] = {}  # to questions of our own
         self._pairing = 0
         self._codecs: dict[str, WireCodec] = {
@@ -85,7 +86,7 @@ class Gateway:
 
     def take(self, envelope: Envelope[Any]) -> bool:
         """Send a message on its way; False if there is no connection for it."""
-        if envelope.target == GATEWAY:
+        if envelope.target == GATEWAY or envelope.reply_to in self._answers:
             self._hear_server(envelope)
             return True
         if isinstance(envelope.body, PrincipalRevoked):
@@ -95,20 +96,24 @@ class Gateway:
 
     # The server's own words
 
-    async def ask(self, body: Any) -> Any:
-        """Ask the server a question of our own; None if it doesn't answer in time."""
+    async def ask(self, body: Any, source: str = GATEWAY, limit_s: float = ASK_S) -> Any:
+        """Ask the server a question of our own, or of an owner who came in by another way.
+
+        The answer has the secret that an owner asked for. None if it doesn't come in time.
+        """
+        body, amend = with_secret(body, self._key)
         number = self._inside.number()
         heard: list[Any] = []
         told = trio.Event()
 
         def hear(answer: Any) -> None:
-            heard.append(answer)
+            heard.append(answer if amend is None else amend(answer))
             told.set()
 
         self._answers[number] = hear
         try:
-            with trio.move_on_after(ASK_S):
-                await self._inside.enter(Envelope(number, GATEWAY, SERVER, 0, 0, body))
+            with trio.move_on_after(limit_s):
+                await self._inside.enter(Envelope(number, source, SERVER, 0, 0, body))
                 await told.wait()
         finally:
             self._answers.pop(number, None)
@@ -118,11 +123,13 @@ class Gateway:
         hear = self._answers.pop(envelope.reply_to, None)
         if hear is not None:
             hear(envelope.body)
-        elif isinstance(envelope.body, PrincipalRevoked):
+        if isinstance(envelope.body, PrincipalRevoked):
             self._revoke(envelope.body)
 
     def _revoke(self, notice: PrincipalRevoked) -> None:
         self.board.close(notice.principal, f"revoked: {notice.reason}")
+        for hear in self.on_revoked:
+            hear(notice.principal)
 
     # Who is there
 

@@ -279,3 +279,51 @@ async def test_a_stranger_may_say_nothing_but_a_code(autojump_clock: MockClock) 
         assert it.inside.heard == []
         with pytest.raises(RefusedError):
             await greet(it.local.connect(), Hello(name="pairing", boot="b", token=CHOSEN), TIMINGS)
+
+
+# Owners who came in by another way
+
+
+async def test_an_owner_who_came_in_by_another_way_is_asked_for(
+    autojump_clock: MockClock,
+) -> None:
+    def answer(envelope: Envelope[Any]) -> Any:
+        return PrincipalAdded(principal="agt_9", name=envelope.body.name)
+
+    async with hall(autojump_clock, answer) as it:
+        connected = await it.enter("own_1")
+        told = await it.gateway.ask(AddAgent(name="x", token_hash=CHOSEN), "own_1")
+        [asked] = it.inside.bodies("own_1")
+        assert asked.token_hash == hash_token(told.token) != CHOSEN
+        assert it.inside.lost == []
+        await say(connected, AddAgent(name="y"), number=5)
+        assert (await hear(connected)).reply_to == 5  # the answer before was not for it
+
+
+async def test_an_answer_that_comes_too_late_is_nobody_elses(autojump_clock: MockClock) -> None:
+    async with hall(autojump_clock) as it:
+        connected = await it.enter("own_1")
+        since_s = trio.current_time()
+        assert await it.gateway.ask(ListAgents(), "own_1", 2.0) is None
+        assert trio.current_time() - since_s == pytest.approx(2.0)
+        it.inside.reply(it.inside.heard[-1], Changed(subject="late"))
+        assert it.inside.lost == [(Changed(subject="late"), "disconnected")]
+        await say(connected, ListAgents())
+        await wait_all_tasks_blocked()
+        it.inside.reply(it.inside.heard[-1], Changed(subject="its own"))
+        assert (await hear(connected)).body == Changed(subject="its own")
+
+
+@pytest.mark.parametrize("asked", [True, False])
+async def test_other_ways_in_hear_who_is_revoked(autojump_clock: MockClock, asked: bool) -> None:
+    notice = PrincipalRevoked(principal="own_1", reason="removed")
+    async with hall(autojump_clock, lambda _envelope: notice) as it:
+        heard: list[str] = []
+        it.gateway.on_revoked.append(heard.append)
+        connected = await it.enter("own_1")
+        if asked:
+            assert await it.gateway.ask(ListAgents(), "own_1") == notice
+        else:
+            it.gateway.take(Envelope(1, SERVER, GATEWAY, 0, 0, notice))
+        assert heard == ["own_1"]
+        assert await is_over(connected)
