@@ -35,6 +35,8 @@ COMMANDS = {
     "graph": "Check, run and keep Graphs, JavaScript programs that run agents.",
     "server": "Serve desktops and agents: queue runs, hand out tickets, keep results.",
     "desktop": "Run shared Graphs on this machine for the agents of a server.",
+    "devices": "As a server's owner: pair desktops, list and remove them.",
+    "agents": "As a server's owner: add agents, list and remove them.",
     "agent": "Call a server as an agent: list, run, get, cancel, wait.",
     "config": "Show what a server, desktop or agent is told, and where that was said.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
@@ -61,7 +63,20 @@ GRAPH_COMMANDS = {
 
 # Those of a deployment, likewise.
 SERVICE = f"{__package__}.service.commands"
-DESKTOP_COMMANDS = {f"{SERVICE}:desktop_run": "Stay connected to a server, and run what it queues."}
+DESKTOP_COMMANDS = {
+    f"{SERVICE}:desktop_run": "Stay connected to a server, and run what it queues.",
+    f"{SERVICE}:desktop_pair": "Make this desktop a device of a server's owner, by a code.",
+}
+DEVICES_COMMANDS = {
+    f"{SERVICE}:devices_code": "Print a code that pairs one desktop.",
+    f"{SERVICE}:devices_list": "List the paired desktops.",
+    f"{SERVICE}:devices_revoke": "Remove a desktop.",
+}
+AGENTS_COMMANDS = {
+    f"{SERVICE}:agents_add": "Add an agent, and print its token.",
+    f"{SERVICE}:agents_list": "List the agents.",
+    f"{SERVICE}:agents_revoke": "Remove an agent.",
+}
 AGENT_COMMANDS = {
     f"{SERVICE}:agent_list": "List the sessions that a project shares.",
     f"{SERVICE}:agent_run": "Queue a run of a session; --wait waits for its end.",
@@ -76,6 +91,8 @@ GROUPS = {
     "log": LOG_COMMANDS,
     "graph": GRAPH_COMMANDS,
     "desktop": DESKTOP_COMMANDS,
+    "devices": DEVICES_COMMANDS,
+    "agents": AGENTS_COMMANDS,
     "agent": AGENT_COMMANDS,
     "config": CONFIG_COMMANDS,
 }

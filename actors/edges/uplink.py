@@ -107,9 +107,7 @@ class Uplink:
             if told.target != me:
                 raise FrameError(f"a message to {told.target}, but this is {me}")
             if isinstance(told.body, NewToken):
-                # Not given up half way: a token that is not on disk is not used.
-                with trio.CancelScope(shield=True):
-                    await trio.to_thread.run_sync(self._dialling.keep_token, told.body.token)
+                await self._keep(told.body.token)
                 return
             number = self._inside.number()
             mine = msgspec.structs.replace(told, id=number, target=self._actor, cause=0)
@@ -119,3 +117,11 @@ class Uplink:
             await line.run(hear)
         finally:
             self._line = None
+
+    async def _keep(self, token: str) -> None:
+        """Write a new token down; one that can't be written is not used, and the old one stays."""
+        try:
+            with trio.CancelScope(shield=True):  # not given up half way
+                await trio.to_thread.run_sync(self._dialling.keep_token, token)
+        except OSError as error:
+            self._log("token.not_kept", reason=error.strerror or str(error))

@@ -36,6 +36,7 @@ from scenarios.service.client import (
 from scenarios.service.config import AgentSettings, Resolved
 from scenarios.service.files import home
 from scenarios.service.keys import kept_key
+from scenarios.service.process import say
 from scenarios.service.reach import Reach, reach_of
 from transports.handshake import Hello
 
@@ -108,24 +109,8 @@ def _run(work: Callable[[], Awaitable[T]], agent: Agent) -> T:
     """Run a call to its end; ScenarioError if there is no answer."""
     try:
         return trio.run(work)
-    except BaseExceptionGroup as group:
-        raise _first(group, agent) from None
     except CALL_ERRORS as error:
         raise agent.problem(error) from None
-
-
-def _first(group: BaseExceptionGroup[Any], agent: Agent) -> BaseException:
-    """Return what is to be raised of all that a call's tasks raised."""
-    first: BaseException = group
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    return agent.problem(first) if isinstance(first, CALL_ERRORS) else first
-
-
-def say(text: str) -> None:
-    """Write a line to stderr."""
-    sys.stderr.write(f"pullcord: {text}\n")
-    sys.stderr.flush()
 
 
 def _checked(answer: Any, place: str) -> Any:

@@ -13,6 +13,7 @@ from anyio.abc import ByteStream
 
 from actors.accounts.messages import PrincipalRevoked
 from actors.messages import Message
+from actors.raised import what_to_raise
 from scenarios.problems import Problem, ScenarioError
 from scenarios.service.reach import cure_of
 from transports.codec import FrameError
@@ -69,7 +70,8 @@ async def calling(
 ) -> AsyncIterator[Caller]:
     """Connect and greet; close at the end.
 
-    RefusedError if the other side doesn't take us, NoAnswerError if nobody is there.
+    RefusedError if the other side doesn't take us, NoAnswerError if nobody is there. What is raised
+    meanwhile comes out as it is.
     """
     timings = timings or Timings()
     stream: ByteStream | None = None
@@ -90,6 +92,8 @@ async def calling(
             nursery.start_soon(connection.keep_alive)
             yield Caller(connection, target, heard)
             nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise what_to_raise(group) from None
     finally:
         await connection.aclose()
 

@@ -6,6 +6,7 @@ runs. Every flag that is a setting has a variable and a key in a file too: see d
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,11 @@ from scenarios.flags import flag, switch
 
 if TYPE_CHECKING:
     from scenarios.service.agent import Agent
+    from scenarios.service.owner import Owner
 
 Flat = Parameter(name="*")  # a class's fields are flags of their own
 Folder = flag("Its files' folder; by default in PULLCORD_HOME or the user's data.")
+ServerFolder = flag("The server's folder on this machine, if it isn't the usual one.")
 ConfigFile = flag("A TOML file with these settings; by default config.toml in the folder.")
 JSON_HELP = "Print JSON."
 Record = switch("Write messages into the log whole, arguments and results too.")
@@ -109,6 +112,104 @@ def desktop_run(
     file = file_of(place, config)
     resolved = resolve(DesktopSettings, flags, file, tables=("relay", "engine"))
     return run_desktop(resolved, place)
+
+
+def desktop_pair(
+    code: Annotated[str, flag("The code, as the server's owner sees it by `devices code`.")],
+    /,
+    *,
+    name: Annotated[str | None, flag("What the owner sees; by default the host's name.")] = None,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    config: Annotated[Path | None, ConfigFile] = None,
+    folder: Annotated[Path | None, Folder] = None,
+) -> int:
+    """Make this desktop a device of a server's owner. If the answer is lost, say it again."""
+    from scenarios.service.config import DesktopSettings, file_of, resolve
+    from scenarios.service.files import home
+    from scenarios.service.pairing import pair
+
+    place = folder or home() / "desktop"
+    file = file_of(place, config)
+    resolved = resolve(DesktopSettings, vars(reach), file, tables=("relay", "engine"))
+    return pair(code, name, resolved.settings, resolved.origins, place)
+
+
+def devices_code(
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Print a code that pairs one desktop, once, within ten minutes."""
+    from scenarios.service.owner import show_code
+
+    return show_code(_owner(reach, folder), json=json)
+
+
+def devices_list(
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """List the paired desktops: id, name, last sync, open runs."""
+    from scenarios.service.owner import list_devices
+
+    return list_devices(_owner(reach, folder), json=json)
+
+
+def devices_revoke(
+    device: Annotated[str, flag("Its id, as `devices list` prints it.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Remove a desktop: its connections and its token end at once."""
+    from scenarios.service.owner import revoke
+
+    return revoke(_owner(reach, folder), device, json=json)
+
+
+def agents_add(
+    name: Annotated[str, flag("What you call it.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Add an agent, and print its token: this once."""
+    from scenarios.service.owner import add_agent
+
+    return add_agent(_owner(reach, folder), name, json=json)
+
+
+def agents_list(
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """List the agents: id, name, last seen, open runs, scopes."""
+    from scenarios.service.owner import list_agents
+
+    return list_agents(_owner(reach, folder), json=json)
+
+
+def agents_revoke(
+    agent: Annotated[str, flag("Its id, as `agents list` prints it.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Remove an agent: its token ends at once, and so does what it queued."""
+    from scenarios.service.owner import revoke
+
+    return revoke(_owner(reach, folder), agent, json=json)
 
 
 def agent_list(
@@ -246,3 +347,15 @@ def _agent(reach: ReachFlags, config: Path | None) -> Agent:
     from scenarios.service.files import home
 
     return Agent(resolve(AgentSettings, vars(reach), file_of(home() / "agent", config)))
+
+
+def _owner(reach: ReachFlags, folder: Path | None) -> Owner:
+    from scenarios.service.config import AgentSettings, resolve
+    from scenarios.service.files import home
+    from scenarios.service.owner import Owner
+    from scenarios.service.server import SOCKET
+
+    # A variable that an agent is called with must not lead an owner past the own machine.
+    environ = os.environ if reach.server else {}
+    socket = (folder or home() / "server").resolve() / SOCKET
+    return Owner(resolve(AgentSettings, vars(reach), None, environ=environ), socket)

@@ -40,8 +40,9 @@ def kept_key(folder: Path, *call: str) -> Iterator[Kept]:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _forget_old(folder)
     name = hashlib.sha256(msgspec.json.encode(call)).hexdigest()[:32]
-    for number in range(SAME_LIMIT):
-        path = folder / f"{name}-{number}.key"
+    # What was cut off goes before what is new.
+    new = (folder / f"{name}-{number:03}.key" for number in range(SAME_LIMIT))
+    for path in [*sorted(folder.glob(f"{name}-*.key")), *new]:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if not _locked(file, path):

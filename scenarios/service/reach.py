@@ -41,6 +41,7 @@ CURES = (
     ("Connection refused", "is the server running there?"),
     ("no answer within", "is this the right address, and is a firewall in between?"),
     ("no welcome within", "does a pullcord server listen there?"),
+    ("the peer closed", "is this a pullcord server? if it speaks TLS, give --ca or --fingerprint"),
     ("Name or service not known", "check the host's spelling"),
     ("not known", "check the host's spelling"),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -34,7 +36,7 @@ class Desk:
     def __init__(self) -> None:
         self.inside, self.log, self.listener = FakeInside(), Log(), PipeListener()
         self.token = self.good = make_token("device")
-        self.up = trio.Event()
+        self.up, self.full = trio.Event(), False
         self.server: Connection | None = None
         self.uplink = Uplink(
             self.inside,
@@ -53,6 +55,8 @@ class Desk:
         return Hello(name="dev_1", boot="b", token=self.token)
 
     def keep(self, token: str) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.token = token
 
     async def handle(self, connection: Connection) -> None:
@@ -146,6 +150,16 @@ async def test_a_new_token_is_kept_and_used_from_the_next_connection_on(
         await it.far.aclose()
         await it.up.wait()
         assert new not in repr(it.log.records)
+
+
+async def test_a_token_that_can_not_be_written_is_not_used(autojump_clock: MockClock) -> None:
+    async with linked(autojump_clock) as it:
+        it.full = True
+        await it.say(NewToken(token=make_token("device")))
+        await it.say(ANSWER)
+        await it.inside.came.wait()
+        assert it.token == it.good
+        assert it.log.told("token.not_kept") == ["No space left on device"]
 
 
 async def test_who_is_refused_tries_later_and_later(autojump_clock: MockClock) -> None:

@@ -1,0 +1,165 @@
+"""An owner's commands: pairing codes, devices, agents and their tokens.
+
+They speak to the server of this machine over its local socket; from another machine with the
+server's address and an owner's token.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from actors.accounts.messages import (
+    AddAgent,
+    Agents,
+    Changed,
+    Devices,
+    ListAgents,
+    ListDevices,
+    NewPairingCode,
+    RevokeAgent,
+    RevokeDevice,
+)
+from actors.edges.door import PairingCode, PrincipalToken
+from actors.messages import Failure, Message
+from scenarios.graph_files import refusal
+from scenarios.json_text import indented
+from scenarios.service.client import (
+    BOOT,
+    CALL_ERRORS,
+    NoAnswerError,
+    call_problem,
+    calling,
+    plain,
+)
+from scenarios.service.config import AgentSettings, Resolved
+from scenarios.service.process import say
+from scenarios.service.reach import reach_of
+from transports.connection import Timings
+from transports.handshake import Hello
+from transports.tcp import connect_unix
+from transports.units import Duration
+
+HEARD: Final = (Agents, Changed, Devices, PairingCode, PrincipalToken, Failure)
+NO_SERVER: Final = "start it there: pullcord server; or give --server and an owner's token"
+
+
+class Owner:
+    """Who asks, and over which way."""
+
+    def __init__(self, resolved: Resolved[AgentSettings], socket: Path) -> None:
+        settings, origins = resolved.settings, resolved.origins
+        if settings.server:
+            reach = reach_of(settings, origins)
+            if not settings.token:
+                raise refusal("PULLCORD_TOKEN", "which owner asks?", "set it to an owner's token")
+            self.place, self._connect = str(reach.address), reach.connect
+        else:
+            self.place, self._connect = str(socket), partial(connect_unix, socket)
+        token = settings.token if settings.server else ""
+        self._hello = Hello(name="owner", boot=BOOT, token=token)
+
+    def ask(self, body: Message) -> Any:
+        """Return the answer; ScenarioError if there is none, or it is a refusal."""
+        try:
+            answer = trio.run(self._asked, body)
+        except CALL_ERRORS as error:
+            if isinstance(error, NoAnswerError) and "No such file" in error.reason:
+                raise refusal(self.place, "no server runs here", NO_SERVER) from None
+            raise call_problem(self.place, error, "is this an owner's token?") from None
+        if isinstance(answer, Failure):
+            raise refusal(self.place, f"{answer.error} ({answer.code})")
+        return answer
+
+    async def _asked(self, body: Message) -> Any:
+        async with calling(self._connect, self._hello, HEARD, timings=Timings()) as caller:
+            return await caller.ask(body)
+
+
+def show_code(owner: Owner, *, json: bool) -> int:
+    """Print a pairing code."""
+    told: PairingCode = owner.ask(NewPairingCode())
+    if json:
+        sys.stdout.write(indented(plain(told)))
+        return 0
+    sys.stdout.write(f"{told.code}\n")
+    say(f"good once, within {Duration(told.expires_in_us)}; on the desktop:")
+    say(f"pullcord desktop pair {told.code} --server HOST:PORT")
+    return 0
+
+
+def list_devices(owner: Owner, *, json: bool) -> int:
+    """Print the devices."""
+    found = _pages(owner, ListDevices(), "devices")
+    if json:
+        sys.stdout.write(indented([plain(one) for one in found]))
+        return 0
+    for one in found:
+        state = "revoked" if one.revoked else f"synced {_ago(one.synced_ago_us)}"
+        warning = "  A COPY OF ITS TOKEN WAS USED" if one.reused else ""
+        sys.stdout.write(f"{one.device}  {one.name}  {state}, {one.open_runs} open{warning}\n")
+    if not found:
+        say("no device is paired: pullcord devices code")
+    return 0
+
+
+def list_agents(owner: Owner, *, json: bool) -> int:
+    """Print the agents."""
+    found = _pages(owner, ListAgents(), "agents")
+    if json:
+        sys.stdout.write(indented([plain(one) for one in found]))
+        return 0
+    for one in found:
+        state = "revoked" if one.revoked else f"seen {_ago(one.seen_ago_us)}"
+        scopes = " ".join(one.scopes)
+        sys.stdout.write(f"{one.principal}  {one.name}  {state}, {one.open_runs} open  {scopes}\n")
+    if not found:
+        say("there is no agent: pullcord agents add NAME")
+    return 0
+
+
+def add_agent(owner: Owner, name: str, *, json: bool) -> int:
+    """Add an agent, and print its token: this once."""
+    told: PrincipalToken = owner.ask(AddAgent(name=name))
+    if json:
+        sys.stdout.write(indented(plain(told)))
+        return 0
+    sys.stdout.write(f"{told.token}\n")
+    say(f"this is the token of {told.name} ({told.principal}); the server keeps only its hash")
+    say("the agent needs it as PULLCORD_TOKEN, and PULLCORD_SERVER")
+    return 0
+
+
+def revoke(owner: Owner, principal: str, *, json: bool) -> int:
+    """Remove a device or an agent."""
+    device = principal.startswith("dev_")
+    told: Changed = owner.ask(
+        RevokeDevice(device=principal) if device else RevokeAgent(agent=principal)
+    )
+    if json:
+        sys.stdout.write(indented(plain(told)))
+    else:
+        say(f"{told.subject} is removed: its tokens have ended")
+    return 0
+
+
+def _pages(owner: Owner, body: ListDevices | ListAgents, field: str) -> list[Any]:
+    """Return the rows of every page."""
+    rows: list[Any] = []
+    while True:
+        page = owner.ask(body)
+        rows += getattr(page, field)
+        if not page.cursor:
+            return rows
+        body = msgspec.structs.replace(body, cursor=page.cursor)
+
+
+def _ago(age_us: int | None) -> str:
+    if age_us is None:
+        return "never"
+    return f"{Duration(age_us // 1_000_000 * 1_000_000)} ago"
