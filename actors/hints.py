@@ -4,7 +4,7 @@ A hint is fixed at each change of a run and stored with it, so that an answer is
 while nothing changes. For a queued run it is the time to the device's next poll, and behind that
 the runs that come first and the shortest that its Graph tends to take; before that there is nothing
 to see. For a running one it is the pause between two polls that lets the result wait about a
-twentieth of the Graph's usual time. What a server has not seen yet it takes from the account.
+fortieth of the Graph's usual time. What a server has not seen yet it takes from the account.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REMEMBERED = 20  # durations a Graph: older ones tell of a Graph that was change
 ENOUGH = 5  # below that a quantile is one run's chance
 MISSED_POLLS = 3  # a device that let so many pass is away: only its return is worth asking for
 LEAST_US, MOST_US = 1_000_000, 600_000_000  # no hint asks for a flood, or forgets the agent
-LATENESS = 20  # a result may wait this part of its Graph's usual time
+LATENESS = 40  # a result may wait this part of its Graph's usual time
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -253,7 +253,7 @@ class TopTable(msgspec.Struct, frozen=True, kw_only=True):
 PROFILES: dict[str, dict[Kind, dict[str, Any]]] = {
     "published": {},
     "recommended": {
-        "server": {"hints": True, "reconcile": True, "wait_limit": "25s"},
+        "server": {"hints": True, "reconcile": True, "wait_limit": "20s", "fair": True},
         "relay": {"jitter": "window", "presence": True, "strict_consent": True, "stop_limit": "1m"},
     },
 }
