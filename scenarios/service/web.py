@@ -49,6 +49,7 @@ def web_edge(
         gateway,
         world.stamp_us,
         say,
+        world.meter,
     )
 
 

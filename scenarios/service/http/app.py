@@ -16,6 +16,7 @@ from scenarios.service.http.guard import Guard
 from scenarios.service.http.health import Health
 from scenarios.service.http.pages import Pages
 from scenarios.service.http.render import style
+from scenarios.service.meter import Meter
 
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
@@ -30,10 +31,11 @@ def application(
     say: Callable[[str], None],
     connections: Callable[[], Mapping[str, int]],
     stopping: Callable[[], bool],
+    meter: Meter,
 ) -> Guard:
-    """Return the application. `say` is told of errors, `stopping` whether the process drains."""
+    """Return the application. `say` is told of errors; `stopping` tells whether it drains."""
     answered: dict[int, int] = {}
-    health = Health(desk, connections, answered, stopping)
+    health = Health(desk, connections, answered, stopping, meter)
     routes = [*_for_machines(health), *_for_anybody(desk), *_for_owners(desk)]
     nothing = Doorway(desk).nothing
 

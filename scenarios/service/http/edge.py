@@ -25,6 +25,7 @@ from scenarios.service.http.app import application
 from scenarios.service.http.asking import Asker, NotAnsweredError
 from scenarios.service.http.desk import Desk
 from scenarios.service.http.guard import HEAD_LIMIT_BYTES, App, Site
+from scenarios.service.meter import Meter
 from transports.envelope import Envelope
 from transports.listening import Address, ProxyError, listen
 
@@ -60,6 +61,7 @@ class HttpEdge:
         gateway: Gateway,
         wall_us: Callable[[], int],
         say: Callable[[str], None],
+        meter: Meter,
     ) -> None:
         self._place = place
         self._say = say
@@ -74,7 +76,7 @@ class HttpEdge:
         self._desk = Desk(self._asker, site, trio.current_time, wall_us)
         gateway.on_revoked.append(self._desk.sessions.end_all)
         self._app: App = application(
-            self._desk, say, lambda: gateway.board.connections, self._stop.is_set
+            self._desk, say, lambda: gateway.board.connections, self._stop.is_set, meter
         )
         self.address = place.listen
 

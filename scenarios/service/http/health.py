@@ -12,6 +12,7 @@ from actors.edges.door import hash_token
 from scenarios.service.http.asking import NotAnsweredError
 from scenarios.service.http.desk import Desk, address_of
 from scenarios.service.http.metrics import CONTENT_TYPE, Exposition, Seen
+from scenarios.service.meter import Meter
 
 READY_LIMIT_S = 1.0  # who balances load asks every few seconds
 TOKEN_LIMIT_CHARS = 200
@@ -21,7 +22,7 @@ class Health:
     """Answers /healthz, /readyz and /metrics.
 
     `connections` tells how many there are of each principal, `answered` how many HTTP answers of
-    each status; `stopping` whether the process drains.
+    each status, `meter` how long turns took; `stopping` tells whether the process drains.
     """
 
     def __init__(
@@ -30,11 +31,13 @@ class Health:
         connections: Callable[[], Mapping[str, int]],
         answered: Mapping[int, int],
         stopping: Callable[[], bool],
+        meter: Meter,
     ) -> None:
         self._desk = desk
         self._connections = connections
         self._answered = answered
         self._stopping = stopping
+        self._meter = meter
         self._exposition = Exposition()
 
     async def alive(self, request: Request) -> Response:
@@ -64,7 +67,7 @@ class Health:
             kind = _KINDS.get(principal.partition("_")[0])
             if kind is not None:
                 kinds[kind] += count
-        seen = Seen(kinds, self._answered, self._desk.sessions.count)
+        seen = Seen(kinds, self._answered, self._desk.sessions.count, self._meter)
         text = self._exposition.text(await self._status(), seen)
         return Response(text, media_type=CONTENT_TYPE)
 

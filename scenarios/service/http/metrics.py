@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from actors.accounts.messages import ServerStatus
 from actors.messages import TERMINAL
 from scenarios.service.http.views import STATUSES
 from scenarios.service.http.words import S
+from scenarios.service.meter import Meter, Spread
 from transports.version import VERSION
 
 DEVICES_LIMIT = 100  # series of devices; each scrape stays below 30 KB
@@ -22,11 +28,16 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 class Seen:
-    """What the process itself counts: connections by kind, HTTP answers by status."""
+    """What the process itself counts: connections by kind, HTTP answers by status, its turns."""
 
     def __init__(
-        self, connections: Mapping[str, int], answered: Mapping[int, int], sessions: int
+        self,
+        connections: Mapping[str, int],
+        answered: Mapping[int, int],
+        sessions: int,
+        meter: Meter,
     ) -> None:
+        self.meter = meter
         self.connections = connections
         self.answered = answered
         self.sessions = sessions
@@ -74,6 +85,12 @@ def _labelled(
     for label, value in values:
         family.add_metric(label, value)
     yield family
+
+
+def _histogram(name: str, meaning: str, spread: Spread) -> Metric:
+    family = HistogramMetricFamily(name, meaning)
+    family.add_metric([], spread.cumulated(), spread.sum_s)
+    return family
 
 
 def _of_server(status: ServerStatus | None) -> Iterator[Metric]:
@@ -132,6 +149,12 @@ def _of_process(seen: Seen) -> Iterator[Metric]:
         meaning,
         ["kind"],
         [([kind], float(count)) for kind, count in sorted(seen.connections.items())],
+    )
+    yield _histogram(
+        "pullcord_turn_seconds", "Turns of the server, without their commits", seen.meter.turns
+    )
+    yield _histogram(
+        "pullcord_commit_seconds", "Commits, each of one turn or of several", seen.meter.commits
     )
     yield from _gauge(
         "pullcord_http_sessions", "Browsers in which an owner is signed in", float(seen.sessions)

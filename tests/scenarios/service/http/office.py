@@ -50,6 +50,7 @@ from scenarios.service.http.app import application
 from scenarios.service.http.asking import Ask, Asker
 from scenarios.service.http.desk import Desk
 from scenarios.service.http.guard import Guard, Site
+from scenarios.service.meter import Meter
 
 S = 1_000_000
 NOW_US = 1_772_366_405 * S  # 2026-03-01 12:00:05 UTC
@@ -256,7 +257,7 @@ class House:
         asker = Asker(ask or self.office.ask)
         self.desk = Desk(asker, site or Site(), lambda: self.now_s, lambda: NOW_US)
         self.app: Guard = application(
-            self.desk, self.said.append, lambda: self.connections, lambda: self.stopping
+            self.desk, self.said.append, lambda: self.connections, lambda: self.stopping, Meter()
         )
 
     @asynccontextmanager

@@ -18,6 +18,7 @@ from actors.edges.gateway import SERVER, Gateway
 from scenarios.problems import ScenarioError
 from scenarios.service.http import edge as module
 from scenarios.service.http.edge import HttpEdge, HttpPlace
+from scenarios.service.meter import Meter
 from tests.actors.edges.fake_inside import FakeInside
 from tests.scenarios.service.http.office import ANNA, KEY, NOW_US, RUN, Browser, Office
 from transports.connection import Peer
@@ -40,7 +41,7 @@ class Site:
         self.inside.take = self.gateway.take
         self.said: list[str] = []
         self.up = trio.Event()  # set once the way in is printed
-        self.edge = HttpEdge(place, self.gateway, lambda: NOW_US, self._hear)
+        self.edge = HttpEdge(place, self.gateway, lambda: NOW_US, self._hear, Meter())
 
     def _hear(self, line: str) -> None:
         self.said.append(line)

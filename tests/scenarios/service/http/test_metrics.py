@@ -10,13 +10,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from actors.accounts.messages import DevicePresence, ServerStatus
 from scenarios.service.http.metrics import DEVICES_LIMIT, Exposition, Seen
+from scenarios.service.meter import Meter
 from tests.scenarios.service.http.office import Office, S
 
 PAGE = Path(__file__).parents[4] / "docs" / "observability.md"
 
 
 def seen() -> Seen:
-    return Seen({"agent": 2, "device": 1, "owner": 0}, {200: 5, 404: 1}, 1)
+    meter = Meter()
+    for span_s in (0.0001, 0.002, 60.0):
+        meter.turns.add(span_s)
+    return Seen({"agent": 2, "device": 1, "owner": 0}, {200: 5, 404: 1}, 1, meter)
 
 
 def samples(status: ServerStatus | None) -> dict[tuple[str, str], float]:
@@ -40,6 +44,15 @@ def test_it_tells_what_waits_and_since_when() -> None:
     assert told["pullcord_http_requests_total", "404"] == 1
     assert told["pullcord_server_up", ""] == 1
     assert told["pullcord_store_writable", ""] == 1
+
+
+def test_turns_are_spread_over_buckets() -> None:
+    text = Exposition().text(None, seen()).decode()
+    buckets = re.findall(r'pullcord_turn_seconds_bucket{le="(.*)"} (.*)', text)
+    assert [float(count) for _, count in buckets] == [1, 1, 1] + [2] * 8 + [3]
+    assert [bound for bound, _ in buckets][::11] == ["0.0001", "+Inf"]
+    assert "pullcord_turn_seconds_sum 60.0021" in text
+    assert "pullcord_commit_seconds_count 0.0" in text
 
 
 def test_a_silent_server_is_down_and_nothing_is_made_up() -> None:
@@ -80,4 +93,4 @@ def test_alerts_speak_of_metrics_that_there_are() -> None:
     documented = set(re.findall(r"^\| `(pullcord_\w+)", page, re.MULTILINE))
     alerts = "".join(re.findall(r"expr: (.*)", page))
     assert alerts
-    assert set(re.findall(r"pullcord_\w+", alerts)) <= documented
+    assert set(re.findall(r"pullcord_\w+?(?=_bucket|\b)", alerts)) <= documented
