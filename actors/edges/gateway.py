@@ -30,8 +30,10 @@ from actors.accounts.messages import (
 from actors.edges.door import (
     NAMELESS,
     PAIRING,
+    MakeLink,
     NewToken,
     PairDevice,
+    SignInLink,
     hash_code,
     hash_token,
     make_token,
@@ -39,7 +41,7 @@ from actors.edges.door import (
 from actors.edges.grants import with_secret
 from actors.edges.line import Inside, Line
 from actors.edges.switchboard import Switchboard
-from actors.messages import Sync
+from actors.messages import Failure, Sync
 from transports.acceptor import Acceptor, address_of
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError, Connection, Log, Peer, Timings
@@ -52,6 +54,7 @@ ASK_S = 8.0  # for an answer of the server; a greeting has 10 s
 DENIAL_S = 0.25  # before which nobody is denied: how long the look-up took can't be told
 PAIRING_LIMIT = 8  # strangers with a code at a time
 PAIRING_S = 20.0  # a code is typed before connecting
+NO_PAGES = Failure(code="no_pages", error="this server has no pages: start it with --http")
 BUSY = "the server is too busy to say who you are: try again"
 
 
@@ -62,6 +65,7 @@ class Guest(msgspec.Struct):
     kind: Literal["owner", "agent", "device", "pairing"]
     address: str
     rotate: bool = False
+    name: str = ""
 
 
 class Gateway:
@@ -73,11 +77,13 @@ class Gateway:
         self._inside = inside
         self._key = key
         self.on_revoked: list[Callable[[str], None]] = []  # who else lets principals in
+        self.make_link: Callable[[str, str], SignInLink | Failure] = lambda _id, _name: NO_PAGES
         self._answers: dict[int, Callable[[Any], None]] = {}  # to questions of our own
         self._pairing = 0
         self._codecs: dict[str, WireCodec] = {
             kind: WireCodec(types) for kind, types in MAY_SEND.items()
         }
+        self._codecs["owner"] = WireCodec((*MAY_SEND["owner"], MakeLink))
         self._codecs[PAIRING] = WireCodec([PairDevice])
         self._wire = self._codecs["agent"]  # to encode, any of them
         self.board = Switchboard(inside, self._wire)
@@ -154,7 +160,7 @@ class Gateway:
             body = Authenticate(token_hash=hash_token(hello.token), name=name, address=address)
         answer = await self.ask(body)
         if isinstance(answer, Authenticated):
-            return Guest(answer.principal, answer.kind, address, answer.rotate)
+            return Guest(answer.principal, answer.kind, address, answer.rotate, answer.name)
         return answer.error if isinstance(answer, Denied) else BUSY
 
     # In
@@ -172,6 +178,11 @@ class Gateway:
         told = self._codecs[guest.kind].decode(frame, guest.principal)
         if told.target != SERVER:
             raise FrameError(f"a message to {told.target}, but only {SERVER} is here")
+        if isinstance(told.body, MakeLink):
+            answer = self.make_link(guest.principal, guest.name)
+            out = Envelope(self._inside.number(), SERVER, guest.principal, told.id, 0, answer)
+            line.post(self._wire.encode(out))
+            return
         body, amend = with_secret(told.body, self._key)
         if guest.rotate and isinstance(body, Sync):
             guest.rotate = False

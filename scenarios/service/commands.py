@@ -134,6 +134,18 @@ def desktop_pair(
     return pair(code, name, resolved.settings, resolved.origins, place)
 
 
+def link(
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, Folder] = None,
+) -> int:
+    """Print a link that signs you in, once, to the pages of a server with --http."""
+    from scenarios.service.owner import show_link
+
+    return show_link(_owner(reach, folder), json=json)
+
+
 def devices_code(
     *,
     json: Annotated[bool, switch(JSON_HELP)] = False,

@@ -25,7 +25,7 @@ from actors.accounts.messages import (
     RevokeAgent,
     RevokeDevice,
 )
-from actors.edges.door import PairingCode, PrincipalToken
+from actors.edges.door import MakeLink, PairingCode, PrincipalToken, SignInLink
 from actors.messages import Failure, Message
 from scenarios.graph_files import refusal
 from scenarios.json_text import indented
@@ -45,7 +45,7 @@ from transports.handshake import Hello
 from transports.tcp import connect_unix
 from transports.units import Duration
 
-HEARD: Final = (Agents, Changed, Devices, PairingCode, PrincipalToken, Failure)
+HEARD: Final = (Agents, Changed, Devices, PairingCode, PrincipalToken, SignInLink, Failure)
 NO_SERVER: Final = "start it there: pullcord server; or give --server and an owner's token"
 
 
@@ -90,6 +90,17 @@ def show_code(owner: Owner, *, json: bool) -> int:
     sys.stdout.write(f"{told.code}\n")
     say(f"good once, within {Duration(told.expires_in_us)}; on the desktop:")
     say(f"pullcord desktop pair {told.code} --server HOST:PORT")
+    return 0
+
+
+def show_link(owner: Owner, *, json: bool) -> int:
+    """Print a link that signs the owner in to the server's pages."""
+    told: SignInLink = owner.ask(MakeLink())
+    if json:
+        sys.stdout.write(indented(plain(told)))
+        return 0
+    sys.stdout.write(f"{told.url}\n")
+    say(f"good once, within {Duration(told.expires_in_us)}")
     return 0
 
 

@@ -19,12 +19,14 @@ from hypercorn.config import Config
 from hypercorn.trio import serve
 
 from actors.accounts.messages import Authenticated, AuthenticateLocal
+from actors.edges.door import SignInLink
 from actors.edges.gateway import Gateway
 from scenarios.graph_files import refusal
 from scenarios.service.http.app import application
 from scenarios.service.http.asking import Asker, NotAnsweredError
 from scenarios.service.http.desk import Desk
 from scenarios.service.http.guard import HEAD_LIMIT_BYTES, App, Site
+from scenarios.service.http.sessions import LINK_LIMIT_S
 from scenarios.service.meter import Meter
 from transports.envelope import Envelope
 from transports.listening import Address, ProxyError, listen
@@ -75,6 +77,7 @@ class HttpEdge:
         )
         self._desk = Desk(self._asker, site, trio.current_time, wall_us)
         gateway.on_revoked.append(self._desk.sessions.end_all)
+        gateway.make_link = self.link
         self._app: App = application(
             self._desk, say, lambda: gateway.board.connections, self._stop.is_set, meter
         )
@@ -109,9 +112,10 @@ class HttpEdge:
         host = str(self.address).replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:")
         return (self._place.url or f"{scheme}://{host}").rstrip("/")
 
-    def link(self, principal: str, name: str) -> str:
-        """Return an address that signs an owner in, once, within five minutes."""
-        return f"{self.base}/link/{self._desk.links.make(principal, name)}"
+    def link(self, principal: str, name: str) -> SignInLink:
+        """Return an address that signs an owner in, once, for a short time."""
+        url = f"{self.base}/link/{self._desk.links.make(principal, name)}"
+        return SignInLink(url=url, expires_in_us=round(LINK_LIMIT_S * 1e6))
 
     def take(self, envelope: Envelope[Any]) -> bool:
         """Nothing goes out here that was not asked for."""
@@ -134,7 +138,7 @@ class HttpEdge:
             return
         if isinstance(answer, Authenticated):
             link = self.link(answer.principal, answer.name)
-            self._say(f"sign in once within five minutes: {link}")
+            self._say(f"sign in once within five minutes: {link.url}")
 
     def _config(self) -> Config:
         config = Config()

@@ -24,13 +24,15 @@ from actors.accounts.messages import (
     Rotation,
 )
 from actors.edges.door import (
+    MakeLink,
     NewToken,
     PairDevice,
+    SignInLink,
     hash_code,
     hash_token,
     make_token,
 )
-from actors.edges.gateway import DENIAL_S, SERVER
+from actors.edges.gateway import DENIAL_S, NO_PAGES, SERVER
 from actors.messages import (
     Commands,
     GetGraphRun,
@@ -279,6 +281,31 @@ async def test_a_stranger_may_say_nothing_but_a_code(autojump_clock: MockClock) 
         assert it.inside.heard == []
         with pytest.raises(RefusedError):
             await greet(it.local.connect(), Hello(name="pairing", boot="b", token=CHOSEN), TIMINGS)
+
+
+# Links to pages
+
+
+async def test_a_server_without_pages_has_no_links(autojump_clock: MockClock) -> None:
+    async with hall(autojump_clock) as it:
+        owner = await it.enter("own_1")
+        await say(owner, MakeLink(), number=3)
+        told = await hear(owner)
+        assert (told.reply_to, told.body) == (3, NO_PAGES)
+        assert it.inside.bodies("own_1") == []
+
+
+async def test_a_link_is_for_the_owner_who_asks(autojump_clock: MockClock) -> None:
+    async with hall(autojump_clock) as it:
+        it.gateway.make_link = lambda principal, name: SignInLink(
+            url=f"{principal} {name}", expires_in_us=1
+        )
+        owner = await it.enter("own_1")
+        await say(owner, MakeLink())
+        assert (await hear(owner)).body == SignInLink(url="own_1 n", expires_in_us=1)
+        agent = await it.enter("agt_1")
+        await say(agent, MakeLink())
+        assert await is_over(agent)
 
 
 # Owners who came in by another way

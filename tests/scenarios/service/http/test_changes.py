@@ -74,7 +74,7 @@ async def test_a_pairing_code_is_shown_with_what_to_type() -> None:
     async with house.sign_in() as browser:
         assert "HOST:PORT" not in (await browser.get("/pair")).text
         done = await browser.submit("/pair")
-        assert re.search(r"desktop pair --server HOST:PORT [2-9A-Z]{4}-[2-9A-Z]{4}<", done.text)
+        assert re.search(r"desktop pair [2-9A-Z]{4}-[2-9A-Z]{4} --server HOST:PORT<", done.text)
         assert "for 10 minutes" in done.text
         assert "HOST:PORT" not in (await browser.get("/pair")).text
 

@@ -98,7 +98,7 @@ async def test_an_owner_comes_in_by_the_link_on_the_console() -> None:
 async def test_who_is_revoked_is_signed_out_at_once() -> None:
     async with served() as site, httpx.AsyncClient(base_url=site.edge.base) as client:
         browser = Browser(client, site.edge.base)
-        code = site.edge.link(ANNA, "Anna").rpartition("/")[2]
+        code = site.edge.link(ANNA, "Anna").url.rpartition("/")[2]
         await browser.submit(f"/link/{code}")
         assert (await browser.get("/")).status_code == 200
         notice = PrincipalRevoked(principal=ANNA, reason="gone")
