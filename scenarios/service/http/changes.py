@@ -19,7 +19,7 @@ from actors.accounts.messages import (
     RevokeDevice,
     Scope,
 )
-from actors.edges.door import PairingCode, PrincipalToken
+from actors.edges.door import PairingCode, PrincipalToken, hash_token
 from actors.messages import Message
 from scenarios.service.http.desk import Desk, go, not_found, read_form
 from scenarios.service.http.guard import Refusal
@@ -126,6 +126,8 @@ class Changes:
         await read_form(request, session.form_key)
         body = RenewToken(principal=named(request))
         told = await self._desk.ask(session, body, PrincipalToken)
+        if mine and session.token_hash:  # else this browser, too, would be signed out
+            session.token_hash = hash_token(told.token)
         return self._token(session, told, mine=mine)
 
     async def add_agent(self, request: Request, session: Session) -> Response:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -36,6 +37,7 @@ NAMES_PAGES = 5  # of devices and of agents that are called by name on a page, 1
 
 Handler = Callable[[Request, Session], Awaitable[Response]]
 AnswerT = TypeVar("AnswerT", bound=Message)
+PageT = TypeVar("PageT", Devices, Agents)
 SIGN_IN = "/sign-in"
 
 
@@ -148,27 +150,23 @@ class Desk:
 
     async def all_devices(self, session: Session) -> list[DeviceListing]:
         """Return the owner's devices, the newest 500."""
-        found: list[DeviceListing] = []
-        cursor = ""
-        for _ in range(NAMES_PAGES):
-            answer = await self.ask(session, ListDevices(cursor=cursor, limit=100), Devices)
-            found += answer.devices
-            cursor = answer.cursor
-            if not cursor:
-                break
-        return found
+        pages = self._pages(session, ListDevices(limit=100), Devices)
+        return [device async for page in pages for device in page.devices]
 
     async def all_agents(self, session: Session) -> list[AgentListing]:
         """Return the owner's agents, the newest 500."""
-        found: list[AgentListing] = []
-        cursor = ""
+        pages = self._pages(session, ListAgents(limit=100), Agents)
+        return [agent async for page in pages for agent in page.agents]
+
+    async def _pages(
+        self, session: Session, body: ListDevices | ListAgents, kind: type[PageT]
+    ) -> AsyncIterator[PageT]:
         for _ in range(NAMES_PAGES):
-            answer = await self.ask(session, ListAgents(cursor=cursor, limit=100), Agents)
-            found += answer.agents
-            cursor = answer.cursor
-            if not cursor:
-                break
-        return found
+            page = await self.ask(session, body, kind)
+            yield page
+            if not page.cursor:
+                return
+            body = msgspec.structs.replace(body, cursor=page.cursor)
 
 
 async def read_form(request: Request, form_key: str) -> Mapping[str, str]:

@@ -30,7 +30,9 @@ def span(us: int) -> str:
 
 def ago(us: int | None) -> str:
     """Return how long ago something was, "never" for None."""
-    return "never" if us is None else f"{span(us)} ago"
+    if us is None:
+        return "never"
+    return "just now" if us < S else f"{span(us)} ago"
 
 
 def moment(at_us: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from actors.accounts.messages import GATEWAY, Authenticated, AuthenticateLocal
 from actors.edges.grants import with_secret
+from scenarios.service.http.sessions import CHECK_S
 from tests.actors.accounts.deployed import Deployed
 from tests.scenarios.service.http.office import KEY, Browser, House
 
@@ -104,6 +105,8 @@ async def test_an_owners_token_signs_in_until_there_is_another() -> None:
         assert "not Ben" not in text
         shown = (await browser.submit(f"/agents/{owner}/renew")).text
         token = "pc_own_" + shown.split("pc_own_")[1][:43]
+        house.now_s += CHECK_S
+        assert (await browser.get("/")).status_code == 200  # where it was renewed one stays
     async with house.visit() as browser:
         assert (await browser.enter("secret-1")).status_code == 403
         assert (await browser.enter(token)).status_code == 303

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.accounts.messages import PrincipalRevoked
+from actors.accounts.messages import Devices, ListDevices, PrincipalRevoked
 from actors.messages import Failure
-from scenarios.service.http.desk import is_ours
-from tests.scenarios.service.http.office import FORM, RUN, House
+from scenarios.service.http.desk import NAMES_PAGES, is_ours
+from tests.scenarios.service.http.office import ANNA, FORM, RUN, House, device
 
 
 @given(st.text())
@@ -90,3 +93,25 @@ async def test_a_silent_server_is_a_page_that_says_so() -> None:
 async def test_a_cursor_that_nobody_gave_is_refused() -> None:
     async with House().sign_in() as browser:
         assert (await browser.get("/audit?cursor=" + "x" * 501)).status_code == 400
+
+
+async def test_names_are_those_of_many_pages() -> None:
+    house = House()
+    told = {"": Devices(devices=(device("dev_1", "one"),), cursor="2")}
+    told["2"] = Devices(devices=(device("dev_2", "two"),))
+    answers = house.office.answers
+
+    def paged() -> dict[type[Any], Callable[[Any, str], Any]]:
+        return answers() | {ListDevices: lambda body, _source: told[body.cursor]}
+
+    house.office.answers = paged  # type: ignore[method-assign]  # an office with two pages
+    session, _ = house.desk.sessions.begin(ANNA, "Anna")
+    names = await house.desk.names(session)
+    assert names == {
+        "dev_1": "one",
+        "dev_2": "two",
+        "agt_1": "night shift",
+        ANNA: "Anna",
+    }
+    told["2"] = Devices(devices=(device("dev_2", "two"),), cursor="2")  # without end
+    assert len(await house.desk.all_devices(session)) == NAMES_PAGES

@@ -53,6 +53,7 @@ def test_a_span_is_never_more_than_it_is(us: int) -> None:
 def test_what_never_was_is_never() -> None:
     assert ago(None) == "never"
     assert ago(5 * S) == "5 s ago"
+    assert ago(S - 1) == "just now"
 
 
 def test_moments_are_in_utc_for_people_and_for_machines() -> None:
