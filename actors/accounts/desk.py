@@ -36,6 +36,7 @@ from actors.accounts.messages import (
     RenewToken,
     RevokeAgent,
     RevokeDevice,
+    RevokeOwner,
     RunListing,
     Runs,
     RunShown,
@@ -62,6 +63,7 @@ NO_TOKEN = Failure(code="bad_request", error="token_hash is missing, or another'
 NAME_TAKEN = Failure(code="bad_request", error="this name is taken: choose another")
 NO_NAME = Failure(code="bad_request", error="a name needs at least one character that shows")
 NO_PRINCIPAL = Failure(code="not_found", error="you have no such agent or device")
+NO_OWNER = Failure(code="not_found", error="there is no such other owner")
 NO_RUN = Failure(code="not_found", error="you have no such run")
 NOT_ENDED = Failure(code="bad_request", error="this run has not ended: cancel it first")
 ADMINISTRATOR = Failure(code="denied", error="only the owner of the server's machine may do this")
@@ -85,6 +87,7 @@ class OwnersDesk:
             ListAgents: self.list_agents,
             RevokeAgent: self.revoke_agent,
             AddOwner: self.add_owner,
+            RevokeOwner: self.revoke_owner,
             ListOwners: self.list_owners,
             RenewToken: self.renew_token,
             SetOpenLimit: self.set_open_limit,
@@ -152,7 +155,7 @@ class OwnersDesk:
             return NO_TOKEN
         if self.accounts.is_taken(name, owner.id, "agent"):
             return NAME_TAKEN
-        if self.accounts.rows.count("mine", (owner.id, "agent")) >= AGENTS_LIMIT:
+        if self.accounts.count(owner.id, "agent") >= AGENTS_LIMIT:
             return TOO_MANY
         who = self.accounts.add(
             context,
@@ -203,7 +206,7 @@ class OwnersDesk:
             return NO_NAME
         if not body.token_hash or self.accounts.is_held(body.token_hash):
             return NO_TOKEN
-        owners = self.accounts.rows.scan("kind", ("owner",), limit=OWNERS_LIMIT)
+        owners = [each for each in self.owners() if each.revoked_us is None]
         if len(owners) >= OWNERS_LIMIT:
             return TOO_MANY
         if name in {each.name for each in owners}:
@@ -211,6 +214,22 @@ class OwnersDesk:
         who = self.accounts.add(context, "owner", name, "", body.token_hash)
         self.audit.note(context, owner.id, owner.id, "owner.add", who.id)
         return PrincipalAdded(principal=who.id, name=name)
+
+    def owners(self) -> list[Principal]:
+        """Return every owner, as many removed ones as there may be others."""
+        return self.accounts.rows.scan("kind", ("owner",), limit=2 * OWNERS_LIMIT)
+
+    def revoke_owner(self, context: Context, owner: Principal, body: RevokeOwner) -> Message:
+        """Remove another owner, with all that it has."""
+        if not owner.administrator:
+            return ADMINISTRATOR
+        who = self.accounts.find(body.owner)
+        if who is None or who.kind != "owner" or who.id == owner.id:
+            return NO_OWNER
+        if who.revoked_us is None:
+            self.server.remove(context, who)
+            self.audit.note(context, owner.id, owner.id, "owner.revoke", who.id)
+        return Changed(subject=who.id)
 
     def list_owners(self, context: Context, owner: Principal, body: ListOwners) -> Message:
         """List every owner."""
@@ -353,7 +372,7 @@ class OwnersDesk:
         counts = {status: server.runs.count("state", (status, *narrow)) for status in STATUSES}
         owners = [owner] if owner is not None else []
         if owner is None:
-            owners = [each.id for each in rows.scan("kind", ("owner",), limit=OWNERS_LIMIT)]
+            owners = [each.id for each in self.owners()]
         first = [server.runs.scan("state", ("queued", each), limit=1) for each in owners]
         waiting = [run.queued_us for found in first for run in found]
         devices = (

@@ -100,7 +100,8 @@ class BeginRotation(Message, frozen=True, kw_only=True):
 class Authenticated(Message, frozen=True, kw_only=True):
     """Server answers whose token it is; `principal` is the source of what the connection sends.
 
-    With `rotate` the token is old: begin a rotation at the next sync.
+    With `rotate` the token is old: begin a rotation at the next sync. A connection that lasts gets
+    there in `rotate_in_us`, None where tokens don't age.
     """
 
     principal: str
@@ -109,6 +110,7 @@ class Authenticated(Message, frozen=True, kw_only=True):
     name: str
     scopes: tuple[Scope, ...] = ()
     rotate: bool = False
+    rotate_in_us: Natural | None = None
 
 
 class Denied(Message, frozen=True, kw_only=True):
@@ -196,6 +198,12 @@ class AddOwner(Message, frozen=True, kw_only=True):
 
     name: str
     token_hash: str = ""
+
+
+class RevokeOwner(Message, frozen=True, kw_only=True):
+    """Owner who is the administrator removes another one, with its agents and devices."""
+
+    owner: str
 
 
 class ListOwners(Message, frozen=True, kw_only=True):
@@ -424,6 +432,7 @@ MAY_SEND: Mapping[PrincipalKind, tuple[type[Message], ...]] = {
         ListAgents,
         RevokeAgent,
         AddOwner,
+        RevokeOwner,
         ListOwners,
         RenewToken,
         SetOpenLimit,

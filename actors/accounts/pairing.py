@@ -109,7 +109,7 @@ class Pairing:
         act = "device.pair_again"
         if device is not None:
             device = self.accounts.renew(context, device, body.token_hash)
-        elif self.accounts.rows.count("mine", (code.owner, "device")) >= DEVICES_LIMIT:
+        elif self.accounts.count(code.owner, "device") >= DEVICES_LIMIT:
             return TOO_MANY_DEVICES
         else:
             act = "device.pair"
@@ -141,6 +141,11 @@ class Pairing:
             else:
                 self.codes.delete(code.hash)
                 self.audit.note(context, code.owner, "server", "pairing.end", code.owner)
+
+    def end(self, owner: str) -> None:
+        """End the open codes of an owner."""
+        for code in self.codes.scan("mine", (owner,), limit=OWNER_CODES_LIMIT):
+            self.codes.delete(code.hash)
 
     def sweep(self, context: Context) -> None:
         """Delete codes and tries that are over."""

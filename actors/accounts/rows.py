@@ -27,8 +27,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An owner, an agent or a device. An owner is its own `owner`.
 
     `tokens` are good, in the order of their issue; `retired` were, and tell a copy that is used.
-    A revoked principal stays, nameless, for the audit; `closing_us` is set until its runs are
-    closed.
+    A revoked principal stays for as long as the audit tells of it; its `live_owner` is None, and
+    `closing_us` is set until its runs are closed.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     owner: str
     added_us: int
     listed: str
-    live_name: str | None
+    live_owner: str | None
     tokens: tuple[Token, ...] = ()
     retired: tuple[str, ...] = ()
     scopes: tuple[Scope, ...] = ()
@@ -107,8 +107,9 @@ PRINCIPALS = TableSpec(
     Principal,
     kind=("kind", "listed"),
     mine=("owner", "kind", "listed"),
-    named=("live_name", "owner", "kind"),
+    live=("live_owner", "kind", "name"),
     closing=("closing_us",),
+    revoked=("revoked_us",),
 )
 TOKENS = TableSpec("tokens", Holder)
 CODES = TableSpec("codes", Code, due=("expires_us",), mine=("owner", "expires_us"))

@@ -340,6 +340,7 @@ class AccountedServer(Server):
         """Delete old codes and audit rows, close the runs of who was removed, sweep for others."""
         self.pairing.sweep(context)
         more = self.audit.sweep(context)
+        self.accounts.sweep(context, self.config.audit_retention_us)
         for who in self.accounts.rows.claim("closing", limit=1):
             more = self.close_all(context, who) or more
         if self.config.shared:
@@ -349,18 +350,25 @@ class AccountedServer(Server):
         context.set_timer("keep", 0 if more else KEEP_US)
 
     def close_all(self, context: Context, who: Principal) -> bool:
-        """Close the open runs of a removed principal, some in each turn; whether to go on."""
+        """Close what a removed principal has open, some in each turn; whether to go on."""
         if who.kind == "device":
             runs = self.runs.claim("open", (who.id,), limit=SWEEP_LIMIT)
             for run in runs:
                 self.close(context, run, "revoked")
-        else:
+            closed = len(runs)
+        elif who.kind == "agent":
             limit = self.open_limit(who.id, self.config.agent_limit)
             found = self.runs.claim("load", (who.id,), limit=limit)
             runs = [run for run in found if not run.cancel_requested][:SWEEP_LIMIT]
             for run in runs:
                 self.cancel(context, run)
-        if len(runs) < SWEEP_LIMIT:
+            closed = len(runs)
+        else:
+            theirs = self.accounts.rows.scan("live", (who.id,), limit=SWEEP_LIMIT)
+            for each in theirs:
+                self.remove(context, each)
+            closed = len(theirs)
+        if closed < SWEEP_LIMIT:
             self.accounts.put(msgspec.structs.replace(who, closing_us=None))
         return True
 
@@ -370,6 +378,8 @@ class AccountedServer(Server):
         if who.kind == "device":
             self.take_sessions(who.id, ())
             self.devices.delete(who.id)
+        if who.kind == "owner":
+            self.pairing.end(who.id)
         context.send(GATEWAY, PrincipalRevoked(principal=who.id, reason=REVOKED.error))
         context.set_timer("keep", 0)
 

@@ -33,6 +33,7 @@ LOCAL_OWNER = "own_local"  # who may open the local socket; the administrator
 PREFIXES = {"owner": "own", "agent": "agt", "device": "dev"}
 TOKENS_LIMIT = 4  # good at once: three rotations may be lost before the next waits for a use
 RETIRED_LIMIT = 8  # ended tokens that are still told from unknown ones
+SWEEP_LIMIT = 100  # rows deleted in one turn
 NAME_CHARS = 60  # of a display name
 SEEN_US = 60_000_000  # how exactly the last use is kept: most connections write nothing
 
@@ -73,7 +74,11 @@ class Accounts:
 
     def is_taken(self, name: str, owner: str, kind: PrincipalKind) -> bool:
         """Whether an owner has a principal of this kind and name."""
-        return self.rows.count("named", (name, owner, kind)) > 0
+        return self.rows.count("live", (owner, kind, name)) > 0
+
+    def count(self, owner: str, kind: PrincipalKind) -> int:
+        """How many principals of a kind an owner has, without those that were removed."""
+        return self.rows.count("live", (owner, kind))
 
     def free_name(self, name: str, owner: str, kind: PrincipalKind) -> str:
         """Return the name, with a number behind it if it is taken."""
@@ -113,7 +118,7 @@ class Accounts:
             owner=owner or identity,
             added_us=now_us,
             listed=newest_first(now_us, identity),
-            live_name=name,
+            live_owner=owner or identity,
             scopes=scopes,
             open_limit=open_limit,
             administrator=identity == LOCAL_OWNER,
@@ -150,14 +155,16 @@ class Accounts:
             self.denied(context, who, "superseded", body.address)
             return SUPERSEDED
         who = self.used(context, who, good.index(True), body.address)
-        newest_us = who.tokens[-1].issued_us
+        old_us = who.tokens[-1].issued_us + self.token_age_us
+        rotate_in_us = max(0, old_us - context.stamp_us) if who.kind == "device" else None
         return Authenticated(
             principal=who.id,
             kind=who.kind,
             owner=who.owner,
             name=who.name,
             scopes=who.scopes,
-            rotate=who.kind == "device" and context.stamp_us - newest_us >= self.token_age_us,
+            rotate=rotate_in_us == 0,
+            rotate_in_us=rotate_in_us,
         )
 
     def denied(self, context: Context, who: Principal, outcome: str, address: str) -> None:
@@ -216,6 +223,15 @@ class Accounts:
                 self.retire(who, len(who.tokens)),
                 revoked_us=now_us,
                 closing_us=now_us,
-                live_name=None,
+                live_owner=None,
             )
         )
+
+    def sweep(self, context: Context, retention_us: int) -> None:
+        """Forget principals that were removed so long ago that no audit tells of them."""
+        up_to = context.stamp_us - retention_us
+        for who in self.rows.claim("revoked", limit=SWEEP_LIMIT, up_to=up_to):
+            if who.closing_us is None:
+                for token_hash in who.retired:
+                    self.tokens.delete(token_hash)
+                self.rows.delete(who.id)

@@ -93,6 +93,7 @@ class Agent:
 
 
 async def _end_of(caller: Caller, ticket: str) -> GraphRun | Failure:
+    before: GraphRun | None = None
     while True:
         asked_s = trio.current_time()
         answer: GraphRun | Failure = await caller.ask(
@@ -100,9 +101,11 @@ async def _end_of(caller: Caller, ticket: str) -> GraphRun | Failure:
         )
         if isinstance(answer, Failure) or answer.status in TERMINAL:
             return answer
-        if trio.current_time() - asked_s < POLL_S:  # it is not one that holds answers back
+        # The same again at once: the server is not one that holds answers back.
+        if answer == before and trio.current_time() - asked_s < POLL_S:
             hint_us = answer.poll_after_us
             await trio.sleep(POLL_S if hint_us is None else max(hint_us / 1e6, POLL_S))
+        before = answer
 
 
 def _run(work: Callable[[], Awaitable[T]], agent: Agent) -> T:
@@ -165,7 +168,6 @@ def run_session(
 
 def _queued(agent: Agent, ticket: GraphRun, *, wait: bool, json: bool) -> int:
     if wait:
-        say(f"{ticket.command_id} is {ticket.status}")
         return wait_for(agent, ticket.command_id, None, json=json)
     show(ticket, json=json)
     return code_of(ticket)
@@ -187,6 +189,7 @@ def cancel_run(agent: Agent, ticket: str, *, json: bool) -> int:
 
 def wait_for(agent: Agent, ticket: str, limit_s: float | None, *, json: bool) -> int:
     """Wait for a run's end, and print it; it goes on if nobody waits any more."""
+    say(f"waiting for {ticket}")
 
     async def watch() -> GraphRun | Failure | None:
         with trio.move_on_after(float("inf") if limit_s is None else limit_s):

@@ -69,10 +69,7 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
         paired = paired_credentials(folder)
         reach = reach_with(resolved, paired)
         world = ServiceWorld("desktop", say)
-        for name, actor in (
-            (RELAY, Relay(relay_config, Place(name=RELAY))),
-            (ENGINE, GraphEngine(engine_config, Place(name=ENGINE))),
-        ):
+        for name, actor in actors_of(relay_config, engine_config).items():
             store = open_sqlite(folder / f"{name}.db", say)
             stack.callback(store.close)
             world.house(name, actor, store)
@@ -87,6 +84,14 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
 
         world.on_ready = ready
         return serve(world, open_log("desktop", folder, resolved.settings, world))
+
+
+def actors_of(relay: Relay.Config, engine: GraphEngine.Config) -> dict[str, Actor]:
+    """Return the actors that keep what they know on disk."""
+    return {
+        RELAY: Relay(relay, Place(name=RELAY)),
+        ENGINE: GraphEngine(engine, Place(name=ENGINE)),
+    }
 
 
 def paired_credentials(folder: Path) -> Credentials:

@@ -48,13 +48,13 @@ def test_a_queued_run_s_hint_counts_what_comes_first_and_its_own_shortest() -> N
     assert one.queued_us("relay", "other", POLL_US, 2, 0) == POLL_US
 
 
-def test_a_running_one_s_hint_keeps_the_result_waiting_a_twentieth() -> None:
+def test_a_running_one_s_hint_keeps_the_result_waiting_a_fortieth() -> None:
     assert hints().running_us("relay", "gs") == RUNNING_HINT_US
     took_s = [60] * ENOUGH
-    assert hints(*took_s).running_us("relay", "gs") == 6 * S, "half of it is 60 s / 20"
+    assert hints(*took_s).running_us("relay", "gs") == 3 * S, "half of it is 60 s / 40"
     pause_us = hints(*took_s, wait_limit_us=20 * S).running_us("relay", "gs")
     late_us = pause_us**2 / (2 * (pause_us + 20 * S))
-    assert abs(late_us - 3 * S) < 10
+    assert abs(2 * late_us - 3 * S) < 10
 
 
 def test_a_few_runs_tell_nothing_and_old_ones_are_forgotten() -> None:
@@ -95,7 +95,7 @@ def test_a_server_hints_by_what_it_heard_and_saw() -> None:
     assert service.get(answer.command_id) == answer, "fixed until the run changes"
     service.sync()
     service.start_run(answer.command_id)
-    assert service.get(answer.command_id).poll_after_us == 2 * 40 * S // 20
+    assert service.get(answer.command_id).poll_after_us == 2 * 40 * S // 40
     service.start()
     assert service.run("key-next").poll_after_us == 20 * S + 2 * 40 * S, (
         "a restart forgets the poll"

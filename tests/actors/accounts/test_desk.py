@@ -21,21 +21,27 @@ from actors.accounts.messages import (
     ListOwners,
     ListRuns,
     PrincipalAdded,
+    PrincipalRevoked,
     RenewToken,
     RevokeAgent,
     RevokeDevice,
+    RevokeOwner,
     Runs,
     RunShown,
     ServerStatus,
     SetOpenLimit,
     ShowRun,
 )
+from actors.accounts.pairing import BAD_CODE
 from actors.accounts.rows import OWNED_RUNS
+from actors.accounts.tokens import LOCAL_OWNER, REVOKED, UNKNOWN
 from actors.messages import NOT_FOUND, Failure, GraphRun
 from tests.actors.accounts.deployed import RESULT, Deployed, hashed, meta
 from tests.actors.harness import S
+from transports.units import Duration
 
 HASH = hashed("h")
+DAY = 86_400 * S
 
 
 class Place:
@@ -191,6 +197,43 @@ def test_a_removed_agent_s_work_stops_and_its_keys_go_with_its_runs() -> None:
     assert row.cancel_requested
     place.server.owner(ForgetRun(command_id=waiting[0]), Changed, place.owner)
     assert len(place.server.context.store.snapshot()["tickets"]) == 120
+
+
+def test_a_removed_owner_goes_with_all_that_it_has() -> None:
+    server = Deployed()
+    mine, theirs = Place(1, server), Place(2, server)
+    run, code = theirs.queued(), server.code(theirs.owner)
+    denied = server.owner(RevokeOwner(owner=theirs.owner), Failure, mine.owner)
+    assert denied.code == "denied"
+    assert server.owner(RevokeOwner(owner=LOCAL_OWNER), Failure).code == "not_found"
+    assert server.owner(RevokeOwner(owner=mine.agent), Failure).code == "not_found"
+    server.owner(RevokeOwner(owner=theirs.owner), Changed)
+    server.owner(RevokeOwner(owner=theirs.owner), Changed)
+    server.keep()
+    assert server.status(run) == "cancelled"
+    for gone in (theirs.owner, theirs.agent, theirs.device):
+        assert server.principal(gone).revoked_us is not None
+        (sent,) = server.deliver(gone, ListAgents())
+        assert isinstance(sent.body, PrincipalRevoked)
+    assert server.pair(code) == BAD_CODE
+    assert mine.queued()
+
+
+def test_removed_principals_are_forgotten_with_the_audit_and_count_for_nothing() -> None:
+    server = Deployed(audit_retention_us=Duration(30 * DAY))
+    device, agent = server.add_device(bearer="d"), server.add_agent(bearer="a")
+    server.owner(RevokeDevice(device=device), Changed)
+    server.owner(RevokeAgent(agent=agent), Changed)
+    assert server.actor.accounts.count(LOCAL_OWNER, "device") == 0
+    assert server.actor.accounts.count(LOCAL_OWNER, "agent") == 0
+    server.context.now_us += 29 * DAY
+    server.keep()
+    assert server.sign_in("d") == server.sign_in("a") == REVOKED
+    server.context.now_us += 2 * DAY
+    server.keep()
+    assert server.sign_in("d") == server.sign_in("a") == UNKNOWN
+    assert server.owner(ListDevices(), Devices).devices == ()
+    assert "tokens" not in server.context.store.snapshot()
 
 
 def test_limits_of_one_s_own_come_before_the_server_s() -> None:

@@ -83,7 +83,7 @@ def test_each_kind_of_principal_says_its_own_messages_alone(who: str, kind: type
             assert denied
             after = place.server.context.store.snapshot()
             assert {name for name in after if after[name] != before.get(name)} <= {"audit"}
-        elif kind.__name__ not in {"AddOwner", "ListOwners", "ListAudit"}:
+        elif kind.__name__ not in {"AddOwner", "RevokeOwner", "ListOwners", "ListAudit"}:
             assert not denied
 
     check()
@@ -198,6 +198,9 @@ def test_projects_of_one_name_are_each_owner_s_own() -> None:
         (sent,) = server.deliver(place.agent, ListGraphSessions(project_id="default"))
         assert isinstance(sent.body, GraphSessions)
         assert [each.graph_session_id for each in sent.body.sessions] == [meta(number).id]
+        (sent,) = server.deliver(place.agent, ListGraphSessions(project_id="other"))
+        assert isinstance(sent.body, GraphSessions)
+        assert sent.body.sessions == ()
 
 
 def test_a_device_starts_and_completes_no_run_of_another() -> None:

@@ -58,7 +58,7 @@ def test_a_token_says_who_its_bearer_is() -> None:
             scopes=("graphs:read",),
         )
     assert server.sign_in("d", device) == Authenticated(
-        principal=device, kind="device", owner=LOCAL_OWNER, name="Laptop"
+        principal=device, kind="device", owner=LOCAL_OWNER, name="Laptop", rotate_in_us=DAY
     )
     for secret, name in (("x", ""), ("x", "claude"), ("a", "codex"), ("a", device), ("", "")):
         assert server.sign_in(secret, name) == UNKNOWN, "one answer for all of them"
