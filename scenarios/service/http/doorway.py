@@ -110,8 +110,8 @@ class Doorway:
         return self._visit(request, "sign_in", status, error=error, after=shown)
 
     def _key(self, request: Request) -> str:
-        """The key of this browser's forms; one that brings no cookie has none that it can know."""
-        return self._desk.forms.key(self._desk.cookie(request, VISIT) or secrets.token_hex())
+        """The key of this browser's forms; that of one without a cookie is on no page."""
+        return self._desk.forms.key(self._desk.cookie(request, VISIT))
 
     def _visit(self, request: Request, name: str, status: int = 200, **shown: str) -> Response:
         """Return a page with a form, and a cookie that goes with it."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.stores.sqlite import SqliteStore
 from scenarios.service.meter import BOUNDS_S, Meter, Spread
+from tests.scenarios.service.test_world import Process
 
 
 @given(st.lists(st.floats(0, 100)))
@@ -25,3 +29,16 @@ def test_what_fails_is_measured_too() -> None:
         raise RuntimeError
     assert meter.commits.cumulated()[-1] == ("+Inf", 1)
     assert meter.turns.cumulated()[-1] == ("+Inf", 0)
+
+
+def test_a_world_measures_its_turns_and_its_commits(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "here.db")
+    process = Process("one", "two", until=2, store=store)
+    process.serve()
+    store.close()
+    meter = process.world.meter
+    (_, turns), (_, commits) = meter.turns.cumulated()[-1], meter.commits.cumulated()[-1]
+    assert turns == 3  # its start is one
+    assert 2 <= commits <= turns
+    assert meter.turns.sum_s > 0
+    assert meter.commits.sum_s > 0

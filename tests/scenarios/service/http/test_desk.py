@@ -25,6 +25,23 @@ def test_nothing_is_ours_that_leads_elsewhere(path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "ours"),
+    [
+        ("/agents", True),
+        (f"/runs/{RUN}", True),
+        ("/agents/x", False),
+        ("/runs/é", False),
+        ("/runs/", False),
+        ("/runs/a/b", False),
+        ("agents", False),
+        ("/sign-out", False),
+    ],
+)
+def test_pages_that_one_may_come_back_to(path: str, ours: bool) -> None:
+    assert is_ours(path) is ours
+
+
+@pytest.mark.parametrize(
     ("content", "kind", "status"),
     [
         (b'{"form_key": "x"}', "application/json", 415),

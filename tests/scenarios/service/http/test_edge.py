@@ -126,6 +126,15 @@ async def test_large_bodies_are_refused_before_they_come() -> None:
         assert (await raw(site, head)).startswith(b"HTTP/1.1 413 ")
 
 
+def test_hypercorn_is_told_the_bounds() -> None:
+    config = Site(HttpPlace(listen=ANY)).edge._config()
+    assert config.keep_alive_timeout == config.ssl_handshake_timeout == module.HEAD_LIMIT_S
+    assert config.h11_max_incomplete_size == config.h2_max_header_list_size == 16_384
+    assert config.h2_max_concurrent_streams == module.STREAMS_LIMIT
+    assert config.graceful_timeout == module.DRAIN_S
+    assert config.accesslog is config.errorlog is None
+
+
 async def test_slow_heads_and_bodies_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HEAD_LIMIT_S", 0.2)
     monkeypatch.setattr("scenarios.service.http.guard.BODY_LIMIT_S", 0.2)
