@@ -232,6 +232,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     relay: str = "relay"
     engine: str = "engine"
     model: str = "model"
+    tools: str = "tools"
+    approver: str = ""  # who is told at once that a tool call waits; the owner may as well look
     files: Mapping[str, str] = {}  # the texts that its config names, by name
     sessions: tuple[Session, ...] = ()  # a relay's own; for an agent, those that it may run
     steps: tuple[Step, ...] = ()  # an owner's

@@ -108,11 +108,15 @@ class Engine:
         self.running: dict[str, Execution] = {}  # by execution id
         for execution in self.executions.scan("open", limit=RECOVER_LIMIT):
             if execution.completion is None:
-                self.finish(context, execution, self.interrupted(execution))
+                self.recover(context, execution)
             elif context.store.writable:
                 self.report(context, execution)
             else:  # or the report, its answer and the next failed write would go round at one time
                 context.set_timer("report:" + execution.channel, self.config.report_us)
+
+    def recover(self, context: Context, execution: Execution) -> None:
+        """Report an execution that a former boot left unfinished."""
+        self.finish(context, execution, self.interrupted(execution))
 
     def interrupted(self, execution: Execution) -> Completion:
         """Return the end of an execution that a former boot left unfinished."""

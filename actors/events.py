@@ -55,6 +55,29 @@ EVENTS: dict[str, Event] = {
         ("run", "graph", "agent", "status", "code", "tokens", "cost", "spent"),
         "a Graph's agent has ended; expired is one that took too long",
     ),
+    "tool.withheld": Event(
+        ("run", "graph", "agent", "tool"), "an agent doesn't get a tool that its script asks for"
+    ),
+    "tool.asked": Event(
+        ("run", "graph", "agent", "call", "tool", "permission", "chars"),
+        "an agent wants a tool call: allow, ask or deny; its arguments have so many characters",
+    ),
+    "tool.started": Event(("run", "graph", "agent", "call", "tool"), "a tool call is made"),
+    "tool.finished": Event(
+        ("run", "graph", "agent", "call", "tool", "status", "chars", "took_us"),
+        "a call has ended: ok, failed, cancelled, or it is unknown what became of it",
+    ),
+    "approval.waiting": Event(
+        ("run", "graph", "agent", "call", "tool", "timeout_us"), "a tool call waits for its owner"
+    ),
+    "approval.decided": Event(
+        ("run", "graph", "agent", "call", "tool", "allow", "by", "waited_us"),
+        "a call waits no more, by its owner, by a timeout, or because its agent was cancelled",
+    ),
+    "fleet.resumed": Event(
+        ("run", "turns", "waiting"), "a run goes on after a restart, and so many calls wait"
+    ),
+    "fleet.unresumable": Event(("run", "why"), "a run could not go on after a restart any more"),
     "agent.ticket": Event(("run",), "a ticket reached its agent for the first time"),
     "agent.noticed": Event(("run", "status"), "an agent first saw its run's final status"),
 }

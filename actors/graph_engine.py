@@ -2,24 +2,40 @@
 
 What it says to its relay is what the synthetic engine says: a channel starts once for ever, its end
 is repeated until the relay has it on disk, and what was under way when the engine died is reported
-as interrupted, with the tokens that it had used. Each run is a `Fleet`; here it meets the world.
+as interrupted, with the tokens that it had used; but a run that waits for its owner goes on waiting
+in the next boot. Each run is a `Fleet`; here it meets the world.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Annotated, Any
 
 import msgspec
 
 from actors.actor import Context, Handler, Place, TableSpec, Unanswered
 from actors.engine import DROPPED_TEXT, Engine, Execution, run_of
+from actors.graphs import approvals
 from actors.graphs.admission import FLYING_LIMIT, Slots
 from actors.graphs.fleet import Fleet
-from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
-from actors.graphs.model import ModelConfig
+from actors.graphs.messages import (
+    AgentAnswer,
+    AgentAsk,
+    AgentCancel,
+    Approvals,
+    Decide,
+    Decided,
+    ListApprovals,
+    ToolAnswer,
+    ToolAsk,
+)
 from actors.graphs.operations import Limits
+from actors.graphs.permissions import Rights
+from actors.graphs.resume import CannotResumeError, resume, traced_turn
+from actors.graphs.tools import ToolsConfig
+from actors.graphs.trail import Beginning, Trail
 from actors.messages import (
     Completion,
     FleetAcknowledged,
@@ -27,13 +43,17 @@ from actors.messages import (
     FleetDrop,
     FleetQuery,
     FleetRun,
+    FleetStarted,
+    FleetUnknown,
 )
 from actors.text import bounded
 from transports.envelope import Envelope
 from transports.units import Duration
+from transports.version import VERSION
 
 SUFFIX = ".js"  # of a Graph's file
 _replace = msgspec.structs.replace
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Spending(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -51,7 +71,7 @@ class GraphEngine(Engine):
 
     blocking = True  # a script computes within a turn, in a process of its own
 
-    class Config(ModelConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    class Config(ToolsConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What a scenario may set of an engine that runs Graphs, and of the model behind it.
 
         The model's keys are those of its agents: how long one takes, what it uses, how often it
@@ -112,10 +132,16 @@ class GraphEngine(Engine):
             max_concurrency=config.max_concurrency,
             token_ceiling=config.token_ceiling,
             max_agents=config.max_agents,
-            agent_timeout_us=config.agent_timeout_us,
-            deadline_us=config.deadline_us,
-            stop_us=config.stop_us,
+            agent_timeout_us=int(config.agent_timeout_us),
+            deadline_us=int(config.deadline_us),
+            stop_us=int(config.stop_us),
+            tool_timeout_us=int(config.tool_timeout_us),
+            approval_timeout_us=int(config.approval_timeout_us),
         )
+        self.rights = Rights(config.permissions)
+        # Without permissions no run waits for its owner, and none goes on.
+        marked = (self.library, self.limits, config.permissions) if config.permissions else ()
+        self.settings = blake2b(_encode((VERSION, marked)), digest_size=16).hexdigest()
         self.handlers: Mapping[type[Any], Handler] = {
             FleetRun: self.on_run,
             FleetQuery: self.on_query,
@@ -123,6 +149,9 @@ class GraphEngine(Engine):
             FleetDrop: self.on_drop,
             FleetAcknowledged: self.on_acknowledged,
             AgentAnswer: self.on_answer,
+            ToolAnswer: self.on_tool_answer,
+            ListApprovals: self.on_list,
+            Decide: self.on_decide,
             Unanswered: self.on_unanswered,
         }
 
@@ -132,6 +161,8 @@ class GraphEngine(Engine):
             fleet.abandon()
         self.fleets = {}
         self.by_run: dict[str, Fleet] = {}
+        self.told: dict[str, int] = {}  # how many calls wait, as relays know it, by execution id
+        self.trails: dict[str, Trail] = {}  # of runs that may come to wait for their owner
         self.slots = Slots()
         self.starved: dict[str, Fleet] = {}  # those that wait for a slot, by execution id
         self.waiting: deque[tuple[Execution, FleetRun]] = deque()
@@ -156,23 +187,76 @@ class GraphEngine(Engine):
 
     def launch(self, context: Context, execution: Execution, run: FleetRun) -> None:
         """Let an execution's Graph run."""
+        fleet = self.new_fleet(execution)
+        graph, args = self.graph_of(run), {**self.config.args, **run.arguments}
+        if self.rights.may_ask(graph, fleet.library):
+            beginning = Beginning(
+                execution_id=fleet.execution_id,
+                graph=graph,
+                args=args,
+                settings=self.settings,
+                begun_us=context.stamp_us,
+                now_us=context.now_us,
+            )
+            trail = self.trails[fleet.execution_id] = Trail(execution.channel, fleet.execution_id)
+            trail.begin(context, beginning)
+        self.keep(fleet)
+        fleet.begin(context, graph, args)
+
+    def new_fleet(self, execution: Execution) -> Fleet:
+        """Make the fleet of an execution."""
         execution_id = execution.execution_id
         assert execution_id is not None, "a tombstone never begins"
-        fleet = Fleet(
-            run_of(run.channel),
+        return Fleet(
+            run_of(execution.channel),
             execution_id,
-            self.place.model,
+            self.place,
             self.limits,
             self.slots,
-            self.library,
+            self.library_of(execution),
+            self.rights,
         )
-        self.fleets[execution_id] = self.by_run[fleet.run] = fleet
-        fleet.begin(context, self.graph or run.slug, {**self.config.args, **run.arguments})
+
+    def graph_of(self, run: FleetRun) -> str:
+        """Return the name of the Graph that runs."""
+        return self.graph or run.slug
+
+    def library_of(self, execution: Execution) -> Mapping[str, str]:
+        """Return the texts of all Graphs that an execution may call, by name."""
+        return self.library
+
+    def keep(self, fleet: Fleet) -> None:
+        """Have a fleet at work."""
+        self.fleets[fleet.execution_id] = self.by_run[fleet.run] = fleet
+
+    def recover(self, context: Context, execution: Execution) -> None:
+        """Go on with a run that waits for its owner; report any other as interrupted."""
+        fleet = self.new_fleet(execution)
+        trail = Trail(execution.channel, fleet.execution_id)
+        try:
+            waiting = resume(context, fleet, trail, self.settings)
+        except CannotResumeError as error:
+            trail.forget(context)
+            approvals.forget(context, fleet.run)
+            done = self.interrupted(execution)
+            if str(error):
+                context.log("fleet.unresumable", run=fleet.run, why=str(error))
+                done = _replace(done, error=f"{done.error}, and can't go on: {error}")
+            self.finish(context, execution, done)
+            return
+        self.running[fleet.execution_id] = execution
+        self.trails[fleet.execution_id] = trail
+        self.keep(fleet)
+        self.told[fleet.execution_id] = waiting
+        context.log("fleet.resumed", run=fleet.run, turns=trail.rows, waiting=waiting)
+        self.tell_approver(context)
 
     def stop(self, context: Context, execution_id: str) -> None:
         """Stop an execution: at once while it waits, else as soon as its agents have stopped."""
         fleet = self.fleets.get(execution_id)
         if fleet is not None:
+            if execution_id in self.trails:
+                self.trails[execution_id].cancel(context)
             fleet.cancel(context)
             return
         self.waiting = deque(one for one in self.waiting if one[0].execution_id != execution_id)
@@ -192,10 +276,12 @@ class GraphEngine(Engine):
         self.note(context, envelope.body.run, envelope.body.agent, envelope.reply_to, envelope.body)
 
     def on_unanswered(self, context: Context, envelope: Envelope[Unanswered]) -> None:
-        """Note that a model said nothing; report again to a relay that did."""
+        """Note that a model or the tools said nothing; report again to a relay that did."""
         question = envelope.body.question
         if isinstance(question, AgentAsk | AgentCancel):
             self.note(context, question.run, question.agent, envelope.reply_to, None)
+        elif isinstance(question, ToolAsk):
+            self.note_call(context, question.run, question.call, envelope.reply_to, None)
         else:
             super().on_unanswered(context, envelope)
 
@@ -207,6 +293,68 @@ class GraphEngine(Engine):
         if fleet is not None:
             fleet.note(context, agent, question, answer)
 
+    def on_tool_answer(self, context: Context, envelope: Envelope[ToolAnswer]) -> None:
+        """Note what came of a tool call."""
+        body = envelope.body
+        self.note_call(context, body.run, body.call, envelope.reply_to, body)
+
+    def note_call(
+        self, context: Context, run: str, call: int, question: int, told: ToolAnswer | None
+    ) -> None:
+        """Note what became of a question to the tools, unless its run is over."""
+        fleet = self.by_run.get(run)
+        if fleet is not None:
+            fleet.note_call(context, call, question, told)
+
+    # The owner
+
+    def on_list(self, context: Context, envelope: Envelope[ListApprovals]) -> Approvals:
+        """Tell which calls wait for their owner."""
+        if self.is_owner(envelope.source):
+            return Approvals(waiting=approvals.listed(context))
+        return Approvals(waiting=())
+
+    def on_decide(self, context: Context, envelope: Envelope[Decide]) -> Decided:
+        """Write down what the owner decided of a call, and let its run go on."""
+        body = envelope.body
+        known = False
+        if self.is_owner(envelope.source):
+            decision = approvals.decide(context, body)
+            if decision is not None:
+                self.by_run[body.run].note_decision(context, body.call, decision)
+            known = decision is not None or approvals.was_decided(context, body)
+        return Decided(run=body.run, call=body.call, known=known)
+
+    def is_owner(self, source: str) -> bool:
+        """Whether one who is linked to this engine speaks for its owner.
+
+        The connection says who it is. Everybody does but those who do what agents say.
+        """
+        return source not in (self.place.model, self.place.tools)
+
+    def tell_approver(self, context: Context) -> None:
+        """Tell at once what waits, where somebody wants to know it."""
+        if self.place.approver:
+            context.send(self.place.approver, Approvals(waiting=approvals.listed(context)))
+
+    def tell_relay(self, context: Context, fleet: Fleet) -> None:
+        """Tell the relay how many calls of a run wait, when that has changed."""
+        waiting = fleet.calls.waiting
+        if waiting == self.told.get(fleet.execution_id, 0):
+            return
+        self.told[fleet.execution_id] = waiting
+        execution = self.running[fleet.execution_id]
+        if execution.traceparent != context.traceparent:
+            context.trace(execution.traceparent)
+        context.send(execution.relay, self.standing(execution))
+
+    def standing(self, execution: Execution) -> FleetStarted | FleetUnknown:
+        """Return how a channel stands, with what waits if anything ever did."""
+        standing = super().standing(execution)
+        if isinstance(standing, FleetStarted) and standing.execution_id in self.told:
+            return _replace(standing, waiting=self.told[standing.execution_id])
+        return standing
+
     def on_timer(self, context: Context, timer: str) -> None:
         """Take a run's turn, wake its script, end it at its deadline; or report an end again."""
         what, _, rest = timer.partition(":")
@@ -217,6 +365,9 @@ class GraphEngine(Engine):
         fleet = self.fleets[execution_id]
         if what == "sleep":
             fleet.wake(context, int(number))
+        elif what == "approval":
+            decision = approvals.expire(context, fleet.run, int(number))
+            fleet.note_decision(context, int(number), decision)
         elif what == "deadline":
             fleet.expire(context)
         else:
@@ -233,8 +384,16 @@ class GraphEngine(Engine):
     def take_turn(self, context: Context, fleet: Fleet) -> None:
         """Take a run's turn; keep what it has used, and its end if it is over."""
         accounts = fleet.admission
-        counted = len(accounts.costs)
-        fleet.turn(context)
+        counted, asked = len(accounts.costs), fleet.calls.asked
+        trail = self.trails.get(fleet.execution_id)
+        if trail is None:
+            fleet.turn(context)
+        else:
+            traced_turn(context, fleet, trail)
+        if fleet.calls.asked > asked:
+            self.tell_approver(context)
+        if fleet.ended is None:
+            self.tell_relay(context, fleet)
         execution = self.running[fleet.execution_id]
         if not fleet.over:
             if len(accounts.costs) > counted:
@@ -244,7 +403,11 @@ class GraphEngine(Engine):
         del self.running[fleet.execution_id], self.fleets[fleet.execution_id]
         del self.by_run[fleet.run]
         self.starved.pop(fleet.execution_id, None)
+        self.told.pop(fleet.execution_id, None)
         self.spendings.delete(execution.channel)
+        if self.trails.pop(fleet.execution_id, None) is not None:
+            Trail(execution.channel, fleet.execution_id).forget(context)
+            approvals.forget(context, fleet.run)
         whole = fleet.completion()
         done = _replace(
             bounded(whole), total_tokens=whole.total_tokens, reported_cost=whole.reported_cost

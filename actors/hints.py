@@ -43,7 +43,7 @@ class Hints:
     def __init__(self, store: Store, wait_limit_us: int) -> None:
         self.paces = store.table(PACES)
         self.heard: dict[str, int] = {}
-        self.wait_limit_us = wait_limit_us
+        self.wait_limit_us = int(wait_limit_us)  # plain: what is stored has no form for a Duration
 
     def took(self, device: str, session: str) -> tuple[int, ...]:
         """Return what the session's last runs took, nothing before there are enough of them."""

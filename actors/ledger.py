@@ -12,6 +12,7 @@ from actors.messages import (
     Command,
     Completion,
     GraphRun,
+    Natural,
     SessionListing,
     SessionMeta,
 )
@@ -52,6 +53,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     late: Completion | None = None
     traceparent: str = ""
     rank: int = 0
+    awaiting: Natural | msgspec.UnsetType = msgspec.UNSET  # calls that wait for the desktop's owner
 
     def command(self) -> Command:
         """Return the run as its last delivery offers it to a relay."""
@@ -89,6 +91,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             error=self.error,
             cancel_requested=self.cancel_requested,
             poll_after_us=None if self.status in TERMINAL else self.hint_us,
+            awaiting_approval=self.awaiting or msgspec.UNSET,
         )
         done = self.completion
         if done is None:

@@ -75,7 +75,10 @@ class GraphSessions(Message, frozen=True, kw_only=True):
 
 
 class GraphRun(Message, frozen=True, kw_only=True):
-    """Server tells an agent how its run stands. Equal in every byte while nothing changes."""
+    """Server tells an agent how its run stands. Equal in every byte while nothing changes.
+
+    `awaiting_approval` is how many tool calls of it wait for its desktop's owner; unset for none.
+    """
 
     command_id: str
     status: str
@@ -88,6 +91,7 @@ class GraphRun(Message, frozen=True, kw_only=True):
     cancel_requested: bool = False
     replayed: bool = False
     poll_after_us: int | None = None
+    awaiting_approval: Natural | msgspec.UnsetType = msgspec.UNSET
 
 
 class Failure(Message, frozen=True, kw_only=True):
@@ -135,10 +139,14 @@ class Start(Message, frozen=True, kw_only=True):
 
 
 class Control(Message, frozen=True, kw_only=True):
-    """Relay asks whether the run it executes should stop."""
+    """Relay asks whether the run it executes should stop.
+
+    `waiting` is how many tool calls of the run wait for the desktop's owner, once any ever did.
+    """
 
     command_id: str
     boot: str
+    waiting: Natural | msgspec.UnsetType = msgspec.UNSET
 
 
 class Completion(Message, frozen=True, kw_only=True):
@@ -242,10 +250,15 @@ class FleetDrop(Message, frozen=True, kw_only=True):
 
 
 class FleetStarted(Message, frozen=True, kw_only=True):
-    """Engine answers that the channel's Graph runs, or has run, under this execution id."""
+    """Engine answers that the channel's Graph runs, or has run, under this execution id.
+
+    It says so again when it changes how many of the run's tool calls are `waiting` for the owner.
+    Such a word may be lost; the next one, or the answer to a question, makes up for it.
+    """
 
     channel: str
     execution_id: str
+    waiting: Natural | msgspec.UnsetType = msgspec.UNSET
 
 
 class FleetUnknown(Message, frozen=True, kw_only=True):

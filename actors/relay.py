@@ -276,14 +276,18 @@ class Relay:
         command = run.command
         if command.traceparent != context.traceparent:
             context.trace(command.traceparent)
-        run.question = Control(command_id=command.command_id, boot=self.boot)
+        self.keep_asking(context, run, Control(command_id=command.command_id, boot=self.boot))
+
+    def keep_asking(self, context: Context, run: Running, question: Control) -> None:
+        """Ask the server so again and again, until the run has ended."""
+        run.question = question
         if self.slots == 1:  # the host repeats it, which is cheap, and does not tell the ids
             run.timer = "control"
             context.request_every(
-                "control", self.control_us, self.server, run.question, self.timeout_us
+                run.timer, self.control_us, self.server, question, self.timeout_us
             )
         else:
-            run.timer = "control:" + command.command_id
+            run.timer = "control:" + run.command.command_id
             context.set_timer(run.timer, self.control_us)
 
     # Consent
@@ -333,13 +337,16 @@ class Relay:
         return None if run is None or run.question is None else run
 
     def on_fleet_started(self, context: Context, envelope: Envelope[FleetStarted]) -> None:
-        """Learn the execution's id; stop it if that was asked before the id was known."""
-        run = self.executing(envelope.body.channel)
-        if run is not None:
-            run.execution_id = envelope.body.execution_id
-            if run.cancelled:
-                context.trace(run.command.traceparent)
-                context.send(self.engine, FleetCancel(execution_id=run.execution_id))
+        """Learn the execution's id, and what waits; stop it if that was asked before."""
+        body, run = envelope.body, self.executing(envelope.body.channel)
+        if run is None or run.question is None:
+            return
+        run.execution_id = body.execution_id
+        context.trace(run.command.traceparent)
+        if run.cancelled:
+            context.send(self.engine, FleetCancel(execution_id=run.execution_id))
+        if body.waiting != run.question.waiting:
+            self.keep_asking(context, run, _replace(run.question, waiting=body.waiting))
 
     def on_fleet_unknown(self, context: Context, envelope: Envelope[FleetUnknown]) -> None:
         """Complete a run that a crash kept from the engine."""

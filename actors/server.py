@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec import UNSET
 
 from actors.actor import Context, Handler, Place, TableSpec, meta_of
 from actors.hints import Hints
@@ -117,8 +118,7 @@ class Server:
         table = context.store.table
         self.runs, self.sessions = table(self.RUNS), table(self.SESSIONS)
         self.tickets, self.devices, self.turns = table(TICKETS), table(DEVICES), table(TURNS)
-        wait_us = int(self.config.wait_limit_us)
-        self.hints = Hints(context.store, wait_us) if self.config.hints else None
+        self.hints = Hints(context.store, self.config.wait_limit_us) if self.config.hints else None
         self.answers: dict[str, tuple[Run, GraphRun]] = {}
         self.waiting: dict[str, tuple[int, list[Envelope[Any]]]] = {}  # until when, and who
         self.sweep_at_us: int | None = None
@@ -193,9 +193,9 @@ class Server:
             whose, limit = "this desktop", device_limit
         else:
             return None
-        have = f"{whose} has {limit} open runs, as many as it may"
         cure = "wait for some to end, or ask the owner for a higher limit"
-        return Failure(code=QUEUE_FULL, error=f"{have}: {cure}")
+        error = f"{whose} has {limit} open runs, as many as it may: {cure}"
+        return Failure(code=QUEUE_FULL, error=error)
 
     def replay(
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
@@ -221,8 +221,7 @@ class Server:
 
     def new_run(self, context: Context, agent: str, body: RunGraphSession, shared: Shared) -> Run:
         """Return the row of a new run."""
-        device, now_us = shared.device, context.stamp_us
-        hint_us, rank = None, 0
+        device, now_us, hint_us, rank = shared.device, context.stamp_us, None, 0
         if self.hints is not None:
             known = self.devices.get(device)
             poll_us = DEFAULT_POLL_US if known is None else known.poll_us
@@ -335,7 +334,7 @@ class Server:
                 if self.config.reconcile and run.command_id not in held:
                     self.close(context, run, "forgotten")
             elif run.command_id not in held and len(offers) < room:
-                if self.config.delivery_limit and self.is_poison(run, body.boot):
+                if self.is_poison(run, body.boot):
                     self.close(context, run, "poison")
                     continue
                 offers.append(self.offer(context, run, body.boot))
@@ -364,7 +363,7 @@ class Server:
 
     def is_poison(self, run: Run, boot: str) -> bool:
         """Whether a run was offered to so many boots that one more would only stop like those."""
-        return run.delivery >= self.config.delivery_limit and run.boot != boot
+        return 0 < self.config.delivery_limit <= run.delivery and run.boot != boot
 
     def offer(self, context: Context, run: Run, boot: str) -> Command:
         """Hand a queued run to a relay; a sync that comes twice takes no delivery back."""
@@ -386,6 +385,11 @@ class Server:
         if run.status != "queued" or not current:
             reason = "superseded" if run.status == "queued" else run.status
             return StartAnswer(go=False, reason=reason)
+        self.begin(context, run)
+        return GO
+
+    def begin(self, context: Context, run: Run) -> None:
+        """Let a queued run start."""
         now_us = context.stamp_us
         run = _replace(
             run,
@@ -402,13 +406,17 @@ class Server:
         self.arm_sweep(context, run.due_us, now_us)
         context.log("run.started", run=run.command_id, device=run.device)
         self.changed(context, run)
-        return GO
 
     def on_control(self, context: Context, envelope: Envelope[Control]) -> Message:
-        """Tell a relay whether to stop the run that it executes."""
-        run = self.runs.get(envelope.body.command_id)
+        """Tell a relay whether to stop its run; note how many calls of it wait for its owner."""
+        body = envelope.body
+        run = self.runs.get(body.command_id)
         if run is None or run.device != envelope.source or run.status != "running":
             return STOP_CLOSED
+        if body.waiting != run.awaiting:
+            run = _replace(run, awaiting=body.waiting)
+            self.runs.put(run.command_id, run)
+            self.changed(context, run)
         return STOP_CANCELLED if run.cancel_requested else CONTINUE
 
     def on_complete(self, context: Context, envelope: Envelope[Complete]) -> Message:
@@ -441,6 +449,7 @@ class Server:
             due_us=now_us + self.config.retention_us,
             error=ERRORS.get(cause),
             completion=done,
+            awaiting=UNSET,
         )
         self.runs.put(run.command_id, closed)
         if self.hints is not None and cause in {"completed", "failed"} and run.started_us:

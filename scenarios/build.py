@@ -18,7 +18,7 @@ from actors.messages import Message
 from actors.simulator import Simulator
 from actors.text import slug_of
 from scenarios.cast import ForeignActorError, make_actor
-from scenarios.graph_engines import model_of, vm_port
+from scenarios.graph_engines import approver_for, name_for, vm_port
 from scenarios.matchers import Matcher, parse_matcher
 from scenarios.metrics import Column, Metric, Taps, make_metric
 from scenarios.problems import listed
@@ -231,17 +231,23 @@ def places_of(scenario: Scenario) -> dict[str, Place]:
         for one in scenario.sessions
     )
     places = {}
+    by_name = {one.name: one for one in scenario.cast}
+    approvers = [approver_for(by_name[engine]) for engine in engines]
+    paired: dict[str, str] = {}
+    for names in (approvers, relays, engines, by_kind.get("owner", relays)):
+        paired |= dict(zip(names, relays, strict=True))
     for one in scenario.cast:
-        number = by_kind[one.kind].index(one.name)
-        relay = relays[number] if one.kind in ("relay", "engine", "owner") else relays[0]
+        relay = paired.get(one.name, relays[0])
         mine = tuple(s for s in sessions if s.relay == relay)
-        engine = engines[relays.index(relay)]
+        engine = by_name[engines[relays.index(relay)]]
         places[one.name] = Place(
             name=one.name,
             server=by_kind["server"][0],
             relay=relay,
-            engine=engine,
-            model=model_of(engine),
+            engine=engine.name,
+            model=name_for(engine.name, "model"),
+            tools=name_for(engine.name, "tools"),
+            approver=approver_for(engine),
             sessions=_sessions_of(one, sessions, mine),
             steps=_steps(scenario, mine) if one.kind == "owner" else (),
         )

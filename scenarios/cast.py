@@ -28,9 +28,9 @@ from actors.owner import Owner
 from actors.relay import Relay
 from actors.server import Server
 from scenarios.decode import fields_of
-from scenarios.graph_engines import GraphFileError, check_scripts_can_run, furnished, make_model
+from scenarios.graph_engines import GraphFileError, check_scripts_can_run, furnished, make_helper
 from scenarios.problems import listed, quote, suggest
-from scenarios.spec import ACTOR_KEYS, GRAPH_USE, Cast, Kind
+from scenarios.spec import ACTOR_KEYS, GRAPH_USE, HELPERS, Cast, Kind
 from scenarios.stand_in import StandIn
 
 BUILT_IN_USE = "built-in"  # what `use` says for no class of one's own, for one that is swept
@@ -96,8 +96,8 @@ def make_actor(cast: Cast, place: Place, folder: Path) -> Actor:
 def _made(cast: Cast, place: Place, folder: Path) -> Actor:
     try:
         place = furnished(cast, place, folder)
-        if cast.kind == "model" and cast.use is None:
-            return make_model(cast.config, place)
+        if cast.kind in HELPERS and cast.use is None:
+            return make_helper(cast.kind, cast.config, place)
         kind = actor_class(cast.kind, cast.use, folder)
         if issubclass(kind, GraphEngine):
             check_scripts_can_run()

@@ -21,7 +21,7 @@ from scenarios.cast import (
     make_actor,
 )
 from scenarios.decode import Decoder, fields_of
-from scenarios.graph_engines import model_roles
+from scenarios.graph_engines import graph_roles
 from scenarios.matchers import MESSAGES, MetricError, parse_matcher
 from scenarios.metrics import make_metric
 from scenarios.places import Keys
@@ -195,7 +195,7 @@ class CellLoader:
                 self.unnamed.add(kind)
             elif kind == "relay":
                 relays = len(decoded)
-        return [*roles, *model_roles(roles)]
+        return [*roles, *graph_roles(roles)]
 
     def actors(
         self, kind: Kind, profile: Mapping[str, Any], workload: Mapping[str, Any], relays: int

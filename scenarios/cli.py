@@ -64,26 +64,28 @@ GRAPH_COMMANDS = {
 
 # Those of a deployment, likewise.
 SERVICE = f"{__package__}.service.commands"
+OWNERS = f"{__package__}.service.owner_commands"
+AGENTS = f"{__package__}.service.agent_commands"
 DESKTOP_COMMANDS = {
     f"{SERVICE}:desktop_run": "Stay connected to a server, and run what it queues.",
     f"{SERVICE}:desktop_pair": "Make this desktop a device of a server's owner, by a code.",
 }
 DEVICES_COMMANDS = {
-    f"{SERVICE}:devices_code": "Print a code that pairs one desktop.",
-    f"{SERVICE}:devices_list": "List the paired desktops.",
-    f"{SERVICE}:devices_revoke": "Remove a desktop.",
+    f"{OWNERS}:devices_code": "Print a code that pairs one desktop.",
+    f"{OWNERS}:devices_list": "List the paired desktops.",
+    f"{OWNERS}:devices_revoke": "Remove a desktop.",
 }
 AGENTS_COMMANDS = {
-    f"{SERVICE}:agents_add": "Add an agent, and print its token.",
-    f"{SERVICE}:agents_list": "List the agents.",
-    f"{SERVICE}:agents_revoke": "Remove an agent.",
+    f"{OWNERS}:agents_add": "Add an agent, and print its token.",
+    f"{OWNERS}:agents_list": "List the agents.",
+    f"{OWNERS}:agents_revoke": "Remove an agent.",
 }
 AGENT_COMMANDS = {
-    f"{SERVICE}:agent_list": "List the sessions that a project shares.",
-    f"{SERVICE}:agent_run": "Queue a run of a session; --wait waits for its end.",
-    f"{SERVICE}:agent_get": "Print how a run stands.",
-    f"{SERVICE}:agent_cancel": "Cancel a run.",
-    f"{SERVICE}:agent_wait": "Wait for a run's end, and print its result.",
+    f"{AGENTS}:agent_list": "List the sessions that a project shares.",
+    f"{AGENTS}:agent_run": "Queue a run of a session; --wait waits for its end.",
+    f"{AGENTS}:agent_get": "Print how a run stands.",
+    f"{AGENTS}:agent_cancel": "Cancel a run.",
+    f"{AGENTS}:agent_wait": "Wait for a run's end, and print its result.",
 }
 CONFIG_COMMANDS = {
     f"{SERVICE}:config_show": "Print every setting of a server, desktop or agent, with its origin."
@@ -98,7 +100,7 @@ GROUPS = {
     "config": CONFIG_COMMANDS,
 }
 # Commands whose functions are not in `commands`.
-ELSEWHERE = {"server": f"{SERVICE}:server", "link": f"{SERVICE}:link"}
+ELSEWHERE = {"server": f"{SERVICE}:server", "link": f"{OWNERS}:link"}
 
 
 def application() -> App:

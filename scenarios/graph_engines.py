@@ -5,13 +5,14 @@ from the scenario's own folder, and the other .js files beside it are what it ma
 in which each session's Graph is called as its slug.
 
 Each such engine has a model, an actor of its own that links, faults and logs know by name: `model`
-for `engine`. It has no table: its keys stand in the engine's, since they describe that engine's
-agents.
+for `engine`. With `permissions` it has `tools` too, and with an `approval_delay` an `approver`, who
+stands for its owner. They have no tables: their keys stand in the engine's, since they describe
+that engine's agents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,10 +27,11 @@ from actors.graphs.model import BUILT_IN_MODELS, ModelConfig
 from actors.graphs.scripted import AnswersError, ScriptedModel
 from actors.graphs.seam import VmPort
 from actors.graphs.synthetic import SyntheticModel
+from actors.graphs.tools import Approver, SyntheticTools, ToolsConfig
 from scenarios.graph_syntax import ENGINE_MODULE, syntax_problem
 from scenarios.problems import quote, suggest
 from scenarios.references import Role
-from scenarios.spec import Cast
+from scenarios.spec import Cast, Kind
 
 FILE_LIMIT_BYTES = 1 << 20  # of a Graph; a longer one was never written by hand
 ANSWERS_LIMIT_BYTES = 1 << 28  # of recorded answers, which are held in memory
@@ -45,34 +47,51 @@ class GraphFileError(Exception):
         super().__init__(sentence)
 
 
-def model_of(engine: str) -> str:
-    """Return the name of an engine's model: `model-2` for `engine-2`."""
+def name_for(engine: str, what: Kind) -> str:
+    """Return the name of an engine's model, tools or approver: `model-2` for `engine-2`."""
     if engine == "engine" or engine.startswith("engine-"):
-        return "model" + engine.removeprefix("engine")
-    return f"{engine}-model"
+        return what + engine.removeprefix("engine")
+    return f"{engine}-{what}"
 
 
-def model_roles(roles: Iterable[Role]) -> list[Role]:
-    """Return the models of the engines that run Graphs, each at its engine's place in the file."""
+def approver_for(engine: Cast) -> str:
+    """Return the name of an engine's approver, empty if it has none."""
+    config = engine.config
+    if not isinstance(config, ToolsConfig) or config.approval_delay_us is None:
+        return ""
+    return name_for(engine.name, "approver")
+
+
+def graph_roles(roles: Iterable[Role]) -> list[Role]:
+    """Return the models, tools and approvers of engines, each at its engine's place in the file."""
     return [
-        Role(
-            Cast(
-                kind="model",
-                name=model_of(cast.name),
-                use=None if cast.config.model in BUILT_IN_MODELS else cast.config.model,
-                config=_model_part(cast.config),
-            ),
-            path,
-            frozenset(),
-        )
+        Role(one, path, frozenset())
         for cast, path, _ in roles
-        if cast.kind == "engine" and isinstance(cast.config, ModelConfig)
+        if cast.kind == "engine"
+        for one in _helpers_of(cast)
     ]
 
 
-def _model_part(config: ModelConfig) -> ModelConfig:
-    """Return what an engine's config says of its model."""
-    return ModelConfig(**{name: getattr(config, name) for name in ModelConfig.__struct_fields__})
+def _helpers_of(engine: Cast) -> Iterator[Cast]:
+    """Yield those that an engine that runs Graphs has beside it."""
+    config = engine.config
+    if not isinstance(config, ModelConfig):
+        return
+    use = None if config.model in BUILT_IN_MODELS else config.model
+    part = _part(config, ModelConfig)
+    yield Cast(kind="model", name=name_for(engine.name, "model"), use=use, config=part)
+    if not isinstance(config, ToolsConfig):
+        return
+    part = _part(config, ToolsConfig)
+    if config.permissions:
+        yield Cast(kind="tools", name=name_for(engine.name, "tools"), use=None, config=part)
+    if approver := approver_for(engine):
+        yield Cast(kind="approver", name=approver, use=None, config=part)
+
+
+def _part(config: ModelConfig, kind: type[ModelConfig]) -> ModelConfig:
+    """Return what an engine's config says of those beside it."""
+    return kind(**{name: getattr(config, name) for name in kind.__struct_fields__})
 
 
 def files_of(config: Any, folder: Path) -> Mapping[str, Path]:
@@ -81,7 +100,8 @@ def files_of(config: Any, folder: Path) -> Mapping[str, Path]:
     GraphFileError if one is missing.
     """
     if not isinstance(config, GraphEngine.Config):
-        answers = config.answers if isinstance(config, ModelConfig) else None
+        named = isinstance(config, ModelConfig) and not isinstance(config, ToolsConfig)
+        answers = config.answers if named else None
         return {} if answers is None else {answers: _existing("answers", answers, folder, "")}
     home = folder / config.graph
     if not home.is_dir():
@@ -151,8 +171,15 @@ def _text(key: str, path: Path) -> str:
         raise GraphFileError(key, f"{path.name} can't be read: {error.strerror}") from None
 
 
-def make_model(config: ModelConfig, place: Place) -> Actor:
-    """Return a built-in model; GraphFileError if its recorded answers have a mistake."""
+def make_helper(kind: Kind, config: Any, place: Place) -> Actor:
+    """Return what is built in of an engine's model, tools and approver.
+
+    GraphFileError if a model's recorded answers have a mistake.
+    """
+    if kind == "tools":
+        return SyntheticTools(config, place)
+    if kind == "approver":
+        return Approver(config, place)
     if config.model == "synthetic":
         return SyntheticModel(config, place)
     try:

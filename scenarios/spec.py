@@ -45,8 +45,9 @@ Name = Annotated[
         description="letters, digits, hyphens and underscores, 64 characters at most",
     ),
 ]
-Kind = Literal["server", "relay", "engine", "agent", "owner", "model"]
+Kind = Literal["server", "relay", "engine", "agent", "owner", "model", "tools", "approver"]
 KINDS: tuple[Kind, ...] = ("server", "relay", "engine", "agent", "owner")  # those with tables
+HELPERS: tuple[Kind, ...] = ("model", "tools", "approver")  # of an engine, in its table
 GRAPH_USE = "graph"  # what `use` says for an engine that runs Graphs
 REPLICATIONS_LIMIT = 10_000_000  # a day's work on one core; more is a slip of the pen
 CELLS_LIMIT = 10_000  # a table of more rows is read by nobody

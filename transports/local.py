@@ -38,7 +38,10 @@ from transports.tcp import (
 from transports.wiring import Wiring
 
 # By an actor's kind.
-RANKS = {"server": 0, "model": 0, "engine": 1, "relay": 2, "owner": 3, "agent": 4}
+RANKS = {
+    "server": 0, "model": 0, "tools": 0,
+    "engine": 1, "relay": 2, "owner": 3, "approver": 3, "agent": 4,
+}  # fmt: skip
 LOOPBACK = "127.0.0.1"
 
 # Nobody in memory is half-open, and a virtual clock may jump by days while a mailbox is full.

@@ -48,6 +48,7 @@ from actors.messages import (
     NOT_FOUND,
     TERMINAL,
     CancelGraphRun,
+    Completion,
     Failure,
     GetGraphRun,
     GraphRun,
@@ -69,7 +70,6 @@ SCOPES: Mapping[type[Message], Scope] = {
     RunGraphSession: "graphs:run",
     CancelGraphRun: "graphs:run",
 }
-ACTS = {"running": "run.start"} | {status: f"run.{status}" for status in TERMINAL}
 SIGN_IN = Failure(code="denied", error=UNKNOWN.error)
 NOT_YOURS = Failure(code="denied", error="this connection may not send this message")
 
@@ -132,7 +132,7 @@ class AccountedServer(Server):
         self.pairing = Pairing(context, self.accounts, config.code_lifetime_us)
         self.desk = OwnersDesk(self)
         self.swept_us: int | None = None
-        self.states: dict[str, tuple[str, bool]] = {}  # of runs that somebody waits for
+        self.states: dict[str, GraphRun] = {}  # of runs that somebody waits for
         super().on_start(context)
         context.set_timer("keep", 0)
 
@@ -289,10 +289,16 @@ class AccountedServer(Server):
             self.note_run(context, run, "run.cancel")
         return super().cancel(context, run)
 
-    def changed(self, context: Context, run: Run) -> None:
-        """Say in the audit that a run has started or ended, and answer who waits for it."""
-        self.note_run(context, run, ACTS[run.status])
-        super().changed(context, run)
+    def begin(self, context: Context, run: Run) -> None:
+        """Let a run start, and say so in the audit."""
+        super().begin(context, run)
+        self.note_run(context, run, "run.start")
+
+    def close(self, context: Context, run: Run, cause: str, done: Completion | None = None) -> Run:
+        """Make a run terminal, and say so in the audit."""
+        closed = super().close(context, run, cause, done)
+        self.note_run(context, closed, f"run.{closed.status}")
+        return closed
 
     def note_run(self, context: Context, run: Run, act: str) -> None:
         """Add a row about a run to its owner's book."""
@@ -313,7 +319,7 @@ class AccountedServer(Server):
                 context.set_timer("relook", RELOOK_US)
             run = self.runs.get(envelope.body.command_id)
             assert run is not None, "one that is held back for"
-            self.states.setdefault(run.command_id, (run.status, run.cancel_requested))
+            self.states.setdefault(run.command_id, run.answer())
         return answer
 
     def look_again(self, context: Context) -> None:
@@ -321,7 +327,7 @@ class AccountedServer(Server):
         states = {one: state for one, state in self.states.items() if one in self.waiting}
         for command_id in list(states):
             run = self.runs.get(command_id)
-            if run is None or (run.status, run.cancel_requested) != states[command_id]:
+            if run is None or run.answer() != states[command_id]:
                 del states[command_id]
                 context.cancel_timer(f"wait:{command_id}")
                 self.answer_waiting(context, command_id)

@@ -1,7 +1,8 @@
 """Who may start: the limiter, the token ceiling and the agent limit of one run, and its accounts.
 
 All of it is looked at where an agent stands at the head of the one queue, never before: what was
-queued before the ceiling was reached does not pass it afterwards.
+queued before the ceiling was reached does not pass it afterwards. Agents that come back from their
+owner to be asked again stand before those that have not begun.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Admission:
         self.slots = slots
         self.starved = False
         self.queue: deque[Operation] = deque()
+        self.back: deque[Operation] = deque()  # who had a slot before
         self.flying: dict[int, Operation] = {}
         self.agents = self.refusals = 0
         self.spent = self.reserved = 0
@@ -58,30 +60,32 @@ class Admission:
 
         None if there is none, or it has to wait for a slot or for tokens reserved for others.
         """
-        while self.queue and self.queue[0].state == "dropped":
-            self.queue.popleft()
+        for line in (self.back, self.queue):
+            while line and line[0].state == "over":
+                line.popleft()
+        line = self.back or self.queue
         self.starved = False
-        if not self.queue or len(self.flying) >= self.limits.max_concurrency:
+        if not line or len(self.flying) >= self.limits.max_concurrency:
             return None
-        refusal = self.refusal(self.queue[0])
-        if refusal is None and self.must_wait(self.queue[0]):
+        first = line[0]
+        refusal = self.refusal(first)
+        if refusal is None and self.must_wait(first):
             return None
         if refusal is None and not self.slots.free:
             self.starved = True
             return None
-        operation = self.queue.popleft()
+        line.popleft()
         if refusal is None:
             self.slots.free -= 1
-            self.agents += 1
-            operation.reserved = operation.request.options.max_tokens or 0
-            self.reserved += operation.reserved
-            self.flying[operation.number] = operation
+            self.agents += not first.rounds
+            self.flying[first.number] = first
+            self.reserve(first)
         else:
             self.refusals += 1
-        return operation, refusal
+        return first, refusal
 
     def refusal(self, operation: Operation) -> Settlement | None:
-        """Return why an agent is not started now nor later, None if it may be."""
+        """Return why an agent is not asked now nor later, None if it may be."""
         ceiling, needs = self.limits.token_ceiling, needs_of(operation)
         if ceiling is not None and self.spent + needs > ceiling:
             message = f"the token ceiling is reached: {self.spent:,} of {ceiling:,} are used"
@@ -90,6 +94,8 @@ class Admission:
             return operation.fail(
                 "budget", "token_ceiling", message, retryable=False, **self.account()
             )
+        if operation.rounds:
+            return None  # it is one of those that were started
         if self.agents >= self.limits.max_agents:
             message = f"a run may start {self.limits.max_agents:,} agents"
             return operation.fail("agent", "agent_limit", message, retryable=False)
@@ -107,6 +113,12 @@ class Admission:
         """Whether there are tokens left to have an answer repaired."""
         return self.limits.token_ceiling is None or self.spent < self.limits.token_ceiling
 
+    def reserve(self, operation: Operation) -> None:
+        """Keep for an agent what it may still use, and no more."""
+        self.reserved -= operation.reserved
+        operation.reserved = operation.tokens_left or 0
+        self.reserved += operation.reserved
+
     def account(self) -> dict[str, Any]:
         """Return what an error says of the token ceiling."""
         return {"spent": self.spent, "ceiling": self.limits.token_ceiling}
@@ -121,11 +133,12 @@ class Admission:
         del self.flying[operation.number]
         self.slots.free += 1
         self.reserved -= operation.reserved
+        operation.reserved = 0
 
 
 def needs_of(operation: Operation) -> int:
     """Return how many tokens must be left for an agent: what it may use at most, at least one."""
-    return max(1, operation.request.options.max_tokens or 0)
+    return max(1, operation.tokens_left or 0)
 
 
 def misfit(request: Request) -> str:

@@ -17,16 +17,17 @@ from typing import Any
 
 import msgspec
 
-from actors.actor import Context
+from actors.actor import Context, Place
 from actors.graphs.admission import Admission, Slots
-from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
+from actors.graphs.agents import Agents
+from actors.graphs.calls import Calls
+from actors.graphs.messages import AgentAnswer, ToolAnswer
 from actors.graphs.operations import Limits, Operation, Script
-from actors.graphs.schemas import SchemaError, read_answer
+from actors.graphs.permissions import Rights
 from actors.graphs.seam import (
     Finished,
     Request,
     ScriptFailure,
-    Seed,
     Settlement,
     VmLimitError,
     VmLimits,
@@ -34,22 +35,21 @@ from actors.graphs.seam import (
     VmState,
     VmTurn,
 )
+from actors.graphs.trail import Decision, Noted, Witness, seed_of
 from actors.messages import Completion, Ending
-from actors.text import clean_text, clean_value
 
 DEPTH_LIMIT = 4  # Graphs below the root; a Graph that calls itself ends here
 OPEN_GRAPHS_LIMIT = 256  # sub-graphs of a run at once: each has a VM of some 200 KB
 OPERATIONS_LIMIT = 100_000  # of a run; a script that asks for more is in a loop
 REFUSALS_LIMIT = 10_000  # of a run; a script that catches every refusal and asks on is in a loop
 SLEEP_LIMIT_MS = 1e12  # thirty years; every deadline comes before
-ASKS_LIMIT = 2  # a model may repair an answer once
 _TOLD = frozenset({"token_ceiling", "agent_limit", "graph_not_found", "graph_depth", "graph_limit"})
 
 
 class Fleet:
     """See the module's docstring.
 
-    `run` names it in events, `execution_id` in timers; `model` is the actor that answers agents,
+    `run` names it in events, `execution_id` in timers; `place` names the model and the tools,
     `library` has the sources of all Graphs by name. When `ended` is not None and nothing flies, the
     run is over.
     """
@@ -58,26 +58,31 @@ class Fleet:
         self,
         run: str,
         execution_id: str,
-        model: str,
+        place: Place,
         limits: Limits,
         slots: Slots,
         library: Mapping[str, str],
+        rights: Rights,
     ) -> None:
         self.run = run
         self.execution_id = execution_id
-        self.model = model
         self.limits = limits
         self.library = library
         self.scripts: dict[int, Script] = {}  # those that run, by number
         self.dirty: set[int] = set()  # those whose VM has something to do
         self.admission = Admission(limits, slots)
+        self.calls = Calls(run, execution_id, place, rights, limits)
+        self.agents = Agents(run, place, limits, self.admission, self.calls, self.settle)
         self.sleeping: dict[int, Operation] = {}
-        self.noted: list[tuple[Operation, AgentAnswer | None]] = []
+        self.noted: list[Noted] = []
         self.stopped: Completion | None = None  # what a cancel or a deadline wants the end to be
         self.ended: Completion | None = None
         self.dropped = False  # whether its end waits for no agent
         self.armed = False  # whether a turn is due
+        self.resumed = False  # whether the next turn is the first after a restart
+        self.witness: Witness | None = None  # of a run that another boot could go on with
         self.begun = self.operations = 0
+        self.begun_us = 0  # when, in wall time
 
     # What is noted, to be looked at in the next turn
 
@@ -87,6 +92,7 @@ class Fleet:
             self.add_script(name, args, None)
         else:
             self.stop_with(context, "failed", self.not_found(name))
+        self.begun_us = context.stamp_us
         if self.limits.deadline_us:
             context.set_timer("deadline:" + self.execution_id, self.limits.deadline_us)
         context.log("fleet.started", run=self.run, execution=self.execution_id, graph=name)
@@ -94,14 +100,32 @@ class Fleet:
 
     def note(self, context: Context, agent: int, question: int, answer: AgentAnswer | None) -> None:
         """Note what a model answered to an open question, None for nothing; to others nothing."""
-        operation = self.admission.flying.get(agent)
+        operation = self.agents.begun.get(agent)
         if operation is not None and operation.question == question:
-            self.noted.append((operation, answer))
-            self.arm(context)
+            self.take_note(context, Noted(operation=agent, answer=answer))
+
+    def note_call(
+        self, context: Context, number: int, question: int, told: ToolAnswer | None
+    ) -> None:
+        """Note what came of a call that is made, None for nothing; of others nothing."""
+        call = self.calls.open.get(number)
+        if call is not None and call.question == question:
+            self.take_note(context, Noted(operation=call.operation.number, call=number, told=told))
+
+    def note_decision(self, context: Context, number: int, decision: Decision) -> None:
+        """Note what was decided of a call that waits; of others nothing."""
+        call = self.calls.open.get(number)
+        if call is not None and call.waits:
+            agent = call.operation.number
+            self.take_note(context, Noted(operation=agent, call=number, decision=decision))
 
     def wake(self, context: Context, number: int) -> None:
         """Note that a sleep is over."""
-        self.noted.append((self.sleeping.pop(number), None))
+        self.take_note(context, Noted(operation=number))
+
+    def take_note(self, context: Context, noted: Noted) -> None:
+        """Note an input, for the turn at the end of this instant."""
+        self.noted.append(noted)
         self.arm(context)
 
     def cancel(self, context: Context) -> None:
@@ -140,8 +164,15 @@ class Fleet:
         """Take everything that was noted, and let the run go on as far as it can."""
         self.armed = False
         noted, self.noted = self.noted, []
-        for operation, answer in sorted(noted, key=_by_number):
-            self.conclude(context, operation, answer)
+        if self.resumed:
+            self.resumed = False
+            self.agents.resume(context)
+        for one in sorted(noted, key=_order):
+            sleeping = self.sleeping.pop(one.operation, None)
+            if sleeping is not None:
+                self.settle(sleeping, sleeping.succeed(None))
+            else:
+                self.agents.conclude(context, one)
         if self.stopped is not None:
             self.end(context, self.stopped)
         if self.dropped:
@@ -172,18 +203,20 @@ class Fleet:
         try:
             if script.vm is None:
                 script.vm = context.vm.open(VmLimits())
-                turn = script.vm.start(script.source, script.args, seed_of(context), state)
+                seed = seed_of(context) if self.witness is None else self.witness.seed(context)
+                turn = script.vm.start(script.source, script.args, seed, state)
             else:
                 batch, script.batch = script.batch, []
                 turn = script.vm.settle(batch, state)
         except (VmLimitError, VmMissingError) as error:
             failure = ScriptFailure(name="GraphError", message=str(error), code="graph_limit")
-            self.finish_script(context, script, Finished(error=failure))
-            return
+            turn = VmTurn(finished=Finished(error=failure))
         self.take(context, script, turn)
 
     def take(self, context: Context, script: Script, turn: VmTurn) -> None:
         """Do what a script asks for, say what it says, and end it if it has ended."""
+        if self.witness is not None:
+            self.witness.saw(turn)
         for notice in turn.notices:
             fields: dict[str, Any] = {"run": self.run, "graph": script.path, "text": notice.text}
             if notice.type == "log":
@@ -210,6 +243,7 @@ class Fleet:
         """Let a script sleep; it holds no slot."""
         self.sleeping[operation.number] = operation
         delay_us = round(min(request.ms, SLEEP_LIMIT_MS) * 1000)
+        operation.due_us = context.stamp_us + delay_us
         context.set_timer(f"sleep:{self.execution_id}:{operation.number}", delay_us)
 
     def settle(self, operation: Operation, settlement: Settlement) -> None:
@@ -292,14 +326,10 @@ class Fleet:
                     context.log(
                         "graph.finished", run=self.run, graph=child.path, status="cancelled"
                     )
-            elif operation.state == "flying":
-                self.stop(context, operation)
-            elif operation.state == "waiting":
-                operation.state = "dropped"
-                if self.sleeping.pop(operation.number, None) is not None:
-                    context.cancel_timer(f"sleep:{self.execution_id}:{operation.number}")
-
-    # Agents
+            elif self.sleeping.pop(operation.number, None) is not None:
+                context.cancel_timer(f"sleep:{self.execution_id}:{operation.number}")
+            elif operation.request.op == "agent":
+                self.agents.drop(context, operation)
 
     def admit(self, context: Context) -> None:
         """Start agents from the head of the queue, as long as there are slots and tokens."""
@@ -307,141 +337,16 @@ class Fleet:
             head = self.admission.head()
             if head is None:
                 return
-            operation, refusal = head
-            if refusal is None:
-                self.launch(context, operation)
-            else:
-                self.refuse(context, operation, refusal)
-
-    def refuse(self, context: Context, operation: Operation, refusal: Settlement) -> None:
-        """Tell a script that an agent is not started."""
-        assert refusal.error is not None, "a refusal is a failure"
-        context.log(
-            "agent.refused",
-            run=self.run,
-            graph=operation.script.path,
-            agent=operation.number,
-            code=refusal.error.code,
-        )
-        self.settle(operation, refusal)
-        if self.admission.refusals > REFUSALS_LIMIT:
-            self.give_up(context, f"more than {REFUSALS_LIMIT:,} agents of the run were refused")
-
-    def launch(self, context: Context, operation: Operation) -> None:
-        """Start an agent."""
-        options, timeout_us = operation.request.options, self.limits.agent_timeout_us
-        if options.timeout_ms is not None:
-            timeout_us = max(1, min(timeout_us, round(options.timeout_ms * 1000)))
-        operation.due_us = context.now_us + timeout_us
-        context.log(
-            "agent.started",
-            run=self.run,
-            graph=operation.script.path,
-            agent=operation.number,
-            label=options.label,
-            phase=options.phase,
-        )
-        self.ask(context, operation, None)
-
-    def ask(self, context: Context, operation: Operation, problem: str | None) -> None:
-        """Ask the model for an agent's answer; a second time with what was wrong with the first."""
-        options = operation.request.options
-        timeout_us = operation.due_us - context.now_us
-        operation.state = "flying"
-        operation.asks += 1
-        body = AgentAsk(
-            run=self.run,
-            agent=operation.number,
-            prompt=clean_text(operation.request.prompt),
-            timeout_us=timeout_us,
-            model=options.model,
-            schema=options.schema,
-            max_tokens=options.max_tokens,
-            tools=options.tools or (),
-            problem=problem,
-        )
-        operation.question = context.request(self.model, body, timeout_us)
-
-    def stop(self, context: Context, operation: Operation) -> None:
-        """Have the model stop an agent, and say what it used."""
-        operation.state = "stopping"
-        body = AgentCancel(run=self.run, agent=operation.number)
-        operation.question = context.request(self.model, body, self.limits.stop_us)
-
-    def conclude(self, context: Context, operation: Operation, answer: AgentAnswer | None) -> None:
-        """Take the end of a sleep, or what a model said of an agent, which may not be the end."""
-        if operation.request.op == "sleep":
-            self.settle(operation, operation.succeed(None))
-            return
-        if answer is not None:
-            self.admission.count(operation, answer)
-        if operation.state == "stopping":
-            self.land(context, operation)
-        elif answer is None:
-            message = "the agent did not answer in its time"
-            operation.verdict = operation.fail("agent", "agent_timeout", message)
-            self.stop(context, operation)
-        elif answer.outcome != "ok":
-            operation.verdict = operation.of_answer(answer)
-            self.land(context, operation)
-        else:
-            self.judge(context, operation, answer)
-
-    def judge(self, context: Context, operation: Operation, answer: AgentAnswer) -> None:
-        """Take an answer that fits its schema; have one that does not repaired once."""
-        schema, problem, retryable = operation.request.options.schema, None, True
-        try:
-            value = clean_value(answer.value)
-            if schema is not None:
-                value, problem = read_answer(schema, value)
-        except SchemaError as error:
-            value, problem, retryable = None, str(error), False
-        except ValueError as error:
-            value, problem = None, str(error)
-        if problem is None:
-            operation.verdict = operation.succeed(value)
-        elif (
-            retryable
-            and operation.asks < ASKS_LIMIT
-            and context.now_us < operation.due_us
-            and self.admission.may_repair()
-        ):
-            self.ask(context, operation, problem)
-            return
-        else:
-            message = f"the answer does not fit: {problem}" if retryable else problem
-            operation.verdict = operation.fail(
-                "agent", "agent_failed", message, retryable=retryable
-            )
-        self.land(context, operation)
-
-    def land(self, context: Context, operation: Operation) -> None:
-        """End an agent: its slot is free, its usage counted, its script told."""
-        self.admission.release(operation)
-        verdict = operation.verdict
-        status, code = "cancelled", None
-        if verdict is not None:
-            error = verdict.error
-            code = None if error is None else error.code
-            status = "completed" if error is None else "failed"
-            status = "expired" if code == "agent_timeout" else status
-            self.settle(operation, verdict)
-        context.log(
-            "agent.finished",
-            run=self.run,
-            graph=operation.script.path,
-            agent=operation.number,
-            status=status,
-            code=code,
-            tokens=operation.tokens,
-            cost=operation.cost,
-            spent=self.admission.spent,
-        )
+            self.agents.admit(context, *head)
+            if self.admission.refusals > REFUSALS_LIMIT:
+                self.give_up(
+                    context, f"more than {REFUSALS_LIMIT:,} agents of the run were refused"
+                )
 
     def land_all(self, context: Context) -> None:
         """Wait for no agent any more, and say so if that is how the run ends."""
         for operation in list(self.admission.flying.values()):
-            self.land(context, operation)
+            self.agents.land(context, operation)
         if self.ended is not None and self.ended.status == "cancelled":
             self.ended = self.stopped
 
@@ -474,15 +379,8 @@ class Fleet:
         )
 
 
-def _by_number(noted: tuple[Operation, AgentAnswer | None]) -> int:
-    return noted[0].number
-
-
-def seed_of(context: Context) -> Seed:
-    """Return the seed of a script's own chance."""
-    stream = context.random("graph")
-    one, two, three, four = (int(stream.random() * 2**32) for _ in range(4))
-    return one, two, three, four
+def _order(noted: Noted) -> tuple[int, int]:
+    return noted.operation, noted.call
 
 
 def words_of(failure: ScriptFailure) -> str:

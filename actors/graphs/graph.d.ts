@@ -35,7 +35,10 @@ interface AgentOptions {
   maxTokens?: number;
   /** How long it may take, in milliseconds. */
   timeoutMs?: number;
-  /** The tools that it may use, by name. */
+  /**
+   * The tools that it would like to use, by name. It gets those that the settings of the engine's
+   * owner give to this Graph and to all that called it; the others are left out, which is no error.
+   */
   tools?: string[];
 }
 

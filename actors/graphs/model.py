@@ -31,6 +31,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         name="latency", default=Durations.parse("lognormal(median=8s, sigma=0.6, min=1s)")
     )
     tokens: Annotated[Counts, "the tokens that an agent uses"] = Counts.parse(1200)
+    tool_calls: Annotated[
+        Counts, "how many tool calls an agent that has tools makes, one after the other"
+    ] = Counts.parse(0)
     cost: Annotated[Numbers, "the money that an agent costs"] = Numbers.parse(0.01)
     failure: Annotated[Numbers, "the probability that an agent fails, 0 to 1"] = Numbers.parse(0)
     malformed: Annotated[

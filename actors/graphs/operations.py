@@ -1,4 +1,4 @@
-"""What a Graph's run consists of: scripts, and the operations that they wait for."""
+"""What a Graph's run consists of: scripts, what they wait for, and agents' tool calls."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from actors.graphs.messages import AgentAnswer
+from actors.actor import Context
+from actors.graphs.messages import AgentAnswer, Round, ToolCall, ToolResult
 from actors.graphs.seam import Failure, FailureKind, Request, Settlement, Vm
 from actors.text import clean_text
 
-State = Literal["waiting", "flying", "stopping", "dropped"]
+State = Literal["waiting", "flying", "calling", "parked", "returning", "stopping", "over"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +20,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     `token_ceiling` is None for none. An agent gets `agent_timeout_us` at most, the whole run
     `deadline_us` from its first script's start, a model `stop_us` to say what an agent that it
-    stops has used.
+    stops has used. A tool call gets `tool_timeout_us` at most, its owner `approval_timeout_us` to
+    allow it.
     """
 
     max_concurrency: int
@@ -28,18 +30,53 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     agent_timeout_us: int
     deadline_us: int
     stop_us: int
+    tool_timeout_us: int
+    approval_timeout_us: int
+
+
+class RunClock:
+    """A run's own time, which goes on after a restart where it stood."""
+
+    def __init__(self) -> None:
+        self.ahead_us = 0  # of the boot's time
+
+    def now_us(self, context: Context) -> int:
+        """Return how old the run's first boot would be."""
+        return context.now_us + self.ahead_us
+
+    def go_on_from(self, context: Context, now_us: int) -> None:
+        """Let the run's time be this one now."""
+        self.ahead_us = now_us - context.now_us
+
+
+class Call:
+    """A tool call of an agent's current round. `number` orders a run's calls, and names it."""
+
+    __slots__ = ("asked", "begun_us", "number", "operation", "question", "result", "waits")
+
+    def __init__(self, number: int, operation: Operation, asked: ToolCall) -> None:
+        self.number = number
+        self.operation = operation
+        self.asked = asked
+        self.waits = False  # for its owner
+        self.question = -1  # the id of the open question to the tools
+        self.begun_us = 0  # since when it waits or is made, in wall time
+        self.result: ToolResult | None = None
 
 
 class Operation:
     """One request of a script, from its making to its end. `number` orders a run's operations.
 
-    An agent is `waiting` for admission, `flying` while its model works on it, and `stopping` while
-    its model is asked what it used. `verdict` is what its script gets, once that is known.
+    An agent is `waiting` for admission, `flying` while its model works on it, `calling` while its
+    tools do, `parked` while a call of it waits for its owner, `returning` when it waits to be asked
+    again, and `stopping` while its model is asked what it used. It has a slot while it is flying,
+    stopping, and as long as it was not parked calling. Its time goes only while somebody works on
+    it. `verdict` is what its script gets, once that is known.
     """
 
     __slots__ = (
-        "asks", "costs", "due_us", "number", "question", "request", "reserved", "script", "state",
-        "tokens", "verdict",
+        "calls", "costs", "due_us", "left_us", "number", "question", "repairs", "request",
+        "reserved", "rounds", "said", "script", "state", "tokens", "verdict",
     )  # fmt: skip
 
     def __init__(self, number: int, script: Script, request: Request) -> None:
@@ -48,12 +85,38 @@ class Operation:
         self.request = request
         self.state: State = "waiting"
         self.verdict: Settlement | None = None
-        self.question = 0  # the id of the open question to the model
-        self.due_us = 0  # when an agent's time is up
+        self.question = -1  # the id of the open question to the model
+        self.due_us = (
+            0  # when an agent's time is up, in the run's; of a sleep its end, in wall time
+        )
+        self.left_us: int | None = None  # what is left of its time, while that stands still
         self.reserved = 0  # tokens kept for it
-        self.asks = 0  # how often its model was asked
+        self.repairs = 0  # how often its model was told what was wrong
         self.tokens = 0
         self.costs: list[float] = []
+        self.rounds: list[Round] = []
+        self.calls: list[Call] = []  # of the current round
+        self.said = ""  # beside them
+
+    def stop_time(self, now_us: int) -> None:
+        """Let its time stand still."""
+        if self.left_us is None:
+            self.left_us = max(0, self.due_us - now_us)
+
+    def start_time(self, now_us: int) -> None:
+        """Let its time go on."""
+        if self.left_us is not None:
+            self.due_us, self.left_us = now_us + self.left_us, None
+
+    def time_left_us(self, now_us: int) -> int:
+        """Return what is left of its time."""
+        return self.due_us - now_us if self.left_us is None else self.left_us
+
+    @property
+    def tokens_left(self) -> int | None:
+        """What its model may use for the next answer, None for any number."""
+        most = self.request.options.max_tokens
+        return most if most is None or not self.rounds else most - self.tokens
 
     @property
     def cost(self) -> float:
@@ -85,11 +148,11 @@ class Operation:
 class Script:
     """One Graph that runs: the root, or a sub-graph that operation `parent` waits for.
 
-    `path` names it in events: the Graph's name, with those of its callers before it.
+    `names` are the Graph's and before it its callers', and `path` names it so in events.
     """
 
     __slots__ = (
-        "args", "batch", "depth", "number", "open", "parent", "path", "source", "started", "vm",
+        "args", "batch", "depth", "names", "number", "open", "parent", "path", "source", "vm",
     )  # fmt: skip
 
     def __init__(
@@ -99,10 +162,10 @@ class Script:
         self.source = source
         self.args = args
         self.parent = parent
-        self.path: str = name if parent is None else f"{parent.script.path}/{name}"
-        self.depth: int = 0 if parent is None else parent.script.depth + 1
+        self.names: tuple[str, ...] = (name,) if parent is None else (*parent.script.names, name)
+        self.path = "/".join(self.names)
+        self.depth = len(self.names) - 1
         self.vm: Vm | None = None
-        self.started = False
         self.batch: list[Settlement] = []  # what its VM is told next
         self.open: dict[int, Operation] = {}  # by number
 

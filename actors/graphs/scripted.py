@@ -2,10 +2,13 @@
 
 The file has a JSON object a line. Answers are matched by the hash of the prompt, those of one
 prompt in the order of the file. A prompt that has no answer left is an error and never a live call,
-so an experiment on recorded answers costs nothing and can't drift.
+so an experiment on recorded answers costs nothing and can't drift. An answer with `calls` wants
+tools; what came of them is asked on as `round` 1, and so on, and has answers of its own.
 
     {"prompt": "Summarise: ...", "value": "...", "tokens": 812, "cost": 0.004, "latency": "3.2s"}
     {"hash": "0f63...", "error": "overloaded", "retryable": true}
+    {"hash": "77a1...", "calls": [{"id": "c1", "tool": "read_file", "arguments": {"path": "a.md"}}]}
+    {"hash": "77a1...", "round": 1, "value": "It is a list of names."}
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import msgspec
 
 from actors.actor import Context, Place, TableSpec
 from actors.config import decode_hook
-from actors.graphs.messages import AgentAnswer, AgentAsk
+from actors.graphs.messages import AgentAnswer, AgentAsk, Outcome, ToolCall
 from actors.graphs.model import Model, ModelConfig, Planned, drawn
 from actors.messages import Natural
 from actors.text import clean_text
@@ -28,16 +31,29 @@ HASH_DIGITS = 32  # of BLAKE2b, 128 bits: two prompts never have the same
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One line of the file: an answer to a prompt, by its text or its hash."""
+    """One line of the file: an answer to a prompt, by its text or its hash.
+
+    `round` counts the rounds of tools that its agent had been through; with `calls` it wants more,
+    and `value` is what it said beside.
+    """
 
     prompt: str | None = None
     hash: str | None = None
+    round: Natural = 0
+    calls: tuple[ToolCall, ...] = ()
     value: Any = None
     error: str | None = None
     retryable: bool = True
     tokens: Natural = 0
     cost: float = 0.0
     latency: Duration | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the agent ended, or that it has not."""
+        if self.error is not None:
+            return "failed"
+        return "tools" if self.calls else "ok"
 
 
 class Served(msgspec.Struct, frozen=True, gc=False):
@@ -62,8 +78,13 @@ def prompt_hash(prompt: str) -> str:
     return blake2b(clean_text(prompt).encode(), digest_size=HASH_DIGITS // 2).hexdigest()
 
 
+def answer_key(hashed: str, rounds: int) -> str:
+    """Return what the answers to a prompt are found by, after so many rounds of tools."""
+    return f"{hashed}:{rounds}" if rounds else hashed
+
+
 def read_answers(text: str) -> Mapping[str, tuple[Recorded, ...]]:
-    """Return a file's answers by the hash of their prompt; AnswersError if it has a mistake."""
+    """Return a file's answers by `answer_key`; AnswersError if it has a mistake."""
     found: dict[str, list[Recorded]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -77,7 +98,9 @@ def read_answers(text: str) -> Mapping[str, tuple[Recorded, ...]]:
         if one.hash is not None and len(one.hash) != HASH_DIGITS:
             raise AnswersError(number, f"a hash has {HASH_DIGITS} hex digits")
         key = one.hash.lower() if one.prompt is None and one.hash else prompt_hash(one.prompt or "")
-        found.setdefault(key, []).append(one)
+        if one.calls and one.error is not None:
+            raise AnswersError(number, 'an answer has either "calls" or "error"')
+        found.setdefault(answer_key(key, one.round), []).append(one)
     return {key: tuple(answers) for key, answers in found.items()}
 
 
@@ -95,13 +118,15 @@ class ScriptedModel(Model):
 
     def plan(self, context: Context, ask: AgentAsk) -> Planned:
         """Return the next recorded answer, or an error that says what is missing."""
-        key = prompt_hash(ask.prompt)
+        hashed, rounds = prompt_hash(ask.prompt), len(ask.rounds)
+        key = answer_key(hashed, rounds)
         served = self.served.get(key) or Served(0)
         answers = self.recorded.get(key, ())
         if served.count >= len(answers):
-            context.log("model.missed", run=ask.run, agent=ask.agent, hash=key)
+            context.log("model.missed", run=ask.run, agent=ask.agent, hash=hashed)
             which = f"no answer after the first {len(answers)}" if answers else "no answer"
-            sentence = f"{self.config.answers} has {which} to this prompt (hash {key})"
+            after = f", round {rounds}" if rounds else ""
+            sentence = f"{self.config.answers} has {which} to this prompt (hash {hashed}{after})"
             return Planned(
                 AgentAnswer(
                     run=ask.run, agent=ask.agent, outcome="failed", error=sentence, retryable=False
@@ -113,8 +138,9 @@ class ScriptedModel(Model):
         answer = AgentAnswer(
             run=ask.run,
             agent=ask.agent,
-            outcome="ok" if one.error is None else "failed",
+            outcome=one.outcome,
             value=one.value,
+            calls=one.calls,
             error=one.error,
             retryable=one.retryable,
             tokens=one.tokens,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.actor import Context
-from actors.graphs.messages import AgentAnswer, AgentAsk
+from actors.graphs.messages import AgentAnswer, AgentAsk, ToolCall
 from actors.graphs.model import Model, Planned, drawn
 from actors.graphs.samples import sample
 from actors.graphs.schemas import SchemaError, problem_of
@@ -22,6 +22,11 @@ NONSENSE: tuple[Any, ...] = ("not what was asked for", None, -1, [], {})
 class SyntheticModel(Model):
     """See the module's docstring. With a schema it gives a value that fits, drawn by chance."""
 
+    def on_start(self, context: Context) -> None:
+        """Begin a boot: agents of a former one call no more tools."""
+        super().on_start(context)
+        self.to_call: dict[str, int] = {}  # what is left of an agent's calls
+
     def plan(self, context: Context, ask: AgentAsk) -> Planned:
         """Draw what becomes of an agent, each part from its own stream."""
         config = self.config
@@ -33,12 +38,28 @@ class SyntheticModel(Model):
         answer = AgentAnswer(
             run=ask.run, agent=ask.agent, outcome="ok", tokens=max(0, tokens), cost=cost
         )
+        if self.wants_tool(context, ask):
+            tool = ask.tools[len(ask.rounds) % len(ask.tools)]
+            call = ToolCall(id=f"call-{len(ask.rounds) + 1}", tool=tool, arguments={})
+            return Planned(_replace(answer, outcome="tools", calls=(call,)), latency_us)
         failure = drawn(context, "failure", config.failure)
         if failure and context.random("fails").random() < failure:
             answer = _replace(answer, outcome="failed", error="the agent failed")
         else:
             answer = _replace(answer, value=self.value(context, ask))
         return Planned(answer, latency_us)
+
+    def wants_tool(self, context: Context, ask: AgentAsk) -> bool:
+        """Whether an agent makes a tool call before it answers; how many is drawn at first."""
+        if not ask.tools or ask.problem is not None:
+            return False
+        key = f"{ask.run}:{ask.agent}"
+        if not ask.rounds:
+            self.to_call[key] = drawn(context, "tool_calls", self.config.tool_calls)
+        left: int = self.to_call.pop(key, 0)
+        if left > 1:
+            self.to_call[key] = left - 1
+        return left > 0
 
     def value(self, context: Context, ask: AgentAsk) -> Any:
         """Return what an agent that does not fail answers."""

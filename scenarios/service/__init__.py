@@ -1,8 +1,9 @@
 """The real system: a server, desktops and agents as processes that survive being killed.
 
 world     the trio host that serves: stores on disk, edges to the outside, the wall clock
-stores    where a store lies, opened, or set aside if it is damaged
-server, desktop   which actors live in a process, and over which edges they are reached
-client    one connection and a few questions;  keys, agent   an agent's calls, kept for retries
-config    flags over environment over a file;  credentials   tokens on disk;  troubles   in words
+server, doors, desktop   which actors live in a process, and over which edges they are reached
+process   what all that stay have in common;  files, credentials   what lies in their folders
+client    one connection, a few questions;  agent, owner, pairing   who asks what;  keys   retries
+config    flags over environment over a file;  reach   how a server is reached, and what goes wrong
+*commands, flags   the command line
 """

@@ -14,7 +14,7 @@ from actors.events import EVENTS
 from actors.messages import Completion
 from actors.server import Server
 from tests.actors.graphs.fake_vm import Api
-from tests.actors.graphs.graph_world import play
+from tests.actors.graphs.graph_world import GraphWorld, play
 from tests.actors.harness import SESSION, S, Trace, make_cell
 from tests.actors.service import Service
 from transports.envelope import Envelope
@@ -58,7 +58,8 @@ def said() -> list[tuple[str, str, dict[str, Any]]]:
     service = Service()
     service.complete("nobody", Completion(execution_id=None, status="failed"))
     found += [("server", event, fields) for event, fields in service.context.events]
-    return found + [(record[3], record[5], record[6]) for record in told_of_graphs()]
+    told = [*told_of_graphs(), *told_of_tools()]
+    return found + [(record[3], record[5], record[6]) for record in told]
 
 
 def told_of_graphs() -> list[tuple[Any, ...]]:
@@ -75,6 +76,26 @@ def told_of_graphs() -> list[tuple[Any, ...]]:
 
     world = play(main, others={"other": other}, max_agents=1)
     return world.trace.kinds("event")
+
+
+def told_of_tools() -> list[tuple[Any, ...]]:
+    """What an engine says of agents with tools, in a run that waits while it is restarted."""
+
+    async def main(api: Api, args: dict[str, Any]) -> Any:
+        return await api.agent(args["prompt"], tools=("shell", "http_get"))
+
+    world = GraphWorld(
+        mains={"main": main},
+        runs={"r1": {"prompt": "short"}, "r2": {"prompt": "half a character: \ud800"}},
+        permissions={"*": {"shell": "ask"}},
+        tool_calls=1,
+        approval_delay="1m",
+        max_runs=2,
+        guarded=True,
+    )
+    world.at(5 * S, lambda: world.guarded.kill("engine", "test"))
+    world.at(9 * S, lambda: world.guarded.revive("engine", "test"))
+    return world.run().trace.kinds("event")
 
 
 SAID = said()

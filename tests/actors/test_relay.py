@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 
 from actors.chance import Durations
 from actors.journal import JOURNAL
@@ -13,6 +14,7 @@ from actors.messages import (
     Commands,
     Complete,
     Completion,
+    Control,
     Disable,
     Enable,
     FleetCancel,
@@ -375,3 +377,20 @@ def test_posts_go_to_the_server_and_runs_to_the_engine_of_its_place() -> None:
         "FleetRun": {"engine"},
         "FleetAcknowledged": {"engine"},
     }
+
+
+def test_what_waits_for_the_owner_goes_to_the_server_with_the_next_control_poll() -> None:
+    desktop = Desktop()
+    desktop.executing()
+    assert only(desktop.fire("control"), Control).body.waiting is UNSET
+    started = FleetStarted(channel=CHANNEL + "r1", execution_id="x-1", waiting=1)
+    assert desktop.deliver("engine", started) == []
+    assert only(desktop.fire("control"), Control).body.waiting == 1
+    other = FleetStarted(channel=CHANNEL + "r2", execution_id="x-2", waiting=7)
+    desktop.deliver("engine", other)
+    assert only(desktop.fire("control"), Control).body.waiting == 1
+    desktop.deliver("engine", FleetStarted(channel=CHANNEL + "r1", execution_id="x-1", waiting=0))
+    assert only(desktop.fire("control"), Control).body.waiting == 0
+    desktop.finished()
+    desktop.deliver("engine", started)
+    assert "control" not in desktop.context.timers

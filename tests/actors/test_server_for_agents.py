@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from actors.hints import RUNNING_HINT_US
+from actors.ledger import RUNS
 from actors.messages import (
     NOT_FOUND_TEXT,
     CancelGraphRun,
     Complete,
+    Control,
     ControlAnswer,
     Failure,
     GetGraphRun,
@@ -364,3 +367,27 @@ def test_a_stranger_who_waits_learns_nothing() -> None:
     run = service.queued()
     sent = service.deliver("thief", GetGraphRun(command_id=run, wait_us=S))
     assert body_of(sent, Failure).error == NOT_FOUND_TEXT
+
+
+def test_an_agent_sees_how_many_calls_of_its_run_wait_for_the_owner() -> None:
+    service = Service(wait_limit_us=Duration(25 * S))
+    run = service.queued()
+    service.sync()
+    service.deliver("relay", Start(command_id=run, boot="boot-1", delivery=1))
+    before = service.get(run)
+    assert before.awaiting_approval is UNSET
+    assert b"awaiting" not in msgspec.json.encode(before)
+    assert wait(service, run) == []
+    asks = Control(command_id=run, boot="boot-1", waiting=2)
+    told = [one.body for one in service.deliver("relay", asks) if one.target == "agent"]
+    assert [one.awaiting_approval for one in told] == [2], "who waits for a change is told"
+    row = service.context.store.table(RUNS).get(run)
+    service.deliver("relay", asks)
+    assert service.context.store.table(RUNS).get(run) is row, "the same again writes nothing"
+    service.deliver("stranger", Control(command_id=run, boot="boot-1", waiting=9))
+    assert service.get(run).awaiting_approval == 2
+    service.deliver("relay", Control(command_id=run, boot="boot-1", waiting=0))
+    assert service.get(run) == before
+    service.deliver("relay", asks)
+    service.deliver("relay", Complete(command_id=run, boot="b", delivery=1, completion=RESULT))
+    assert service.get(run).awaiting_approval is UNSET

@@ -18,7 +18,7 @@ from actors.messages import FleetFinished
 from actors.world import TrioWorld
 from scenarios import contract, graph_engines
 from scenarios.build import CellRun, places_of
-from scenarios.graph_engines import model_of
+from scenarios.graph_engines import name_for
 from scenarios.run import run
 from scenarios.work import check_determinism, trouble_of
 from tests.actors.harness import Trace
@@ -86,7 +86,7 @@ def test_each_engine_has_a_model_that_the_file_knows_by_name(folder: Path) -> No
     [("engine", "model"), ("engine-3", "model-3"), ("mine", "mine-model")],
 )
 def test_a_model_is_called_by_its_engine(engine: str, model: str) -> None:
-    assert model_of(engine) == model
+    assert name_for(engine, "model") == model
 
 
 def test_in_a_folder_each_session_has_its_own_graph(folder: Path) -> None:

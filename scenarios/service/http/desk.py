@@ -51,6 +51,7 @@ class Desk:
     def __init__(self, asker: Asker, site: Site, now: Now, wall_us: Callable[[], int]) -> None:
         self.asker = asker
         self.site = site
+        self.now = now
         self.wall_us = wall_us
         self.sessions = Sessions(now)
         self.links = Links(now)

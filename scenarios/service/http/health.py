@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import trio
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -14,6 +15,7 @@ from scenarios.service.http.desk import Desk, address_of
 from scenarios.service.http.metrics import CONTENT_TYPE, Exposition, Seen
 from scenarios.service.meter import Meter
 
+FRESH_S = 1.0  # how old an answer may be
 READY_LIMIT_S = 1.0  # who balances load asks every few seconds
 TOKEN_LIMIT_CHARS = 200
 
@@ -38,6 +40,9 @@ class Health:
         self._answered = answered
         self._stopping = stopping
         self._meter = meter
+        self._asking = trio.Lock()
+        self._asked_s = float("-inf")
+        self._known: ServerStatus | None = None
         self._exposition = Exposition()
 
     async def alive(self, request: Request) -> Response:
@@ -72,11 +77,20 @@ class Health:
         return Response(text, media_type=CONTENT_TYPE)
 
     async def _status(self) -> ServerStatus | None:
-        try:
-            answer = await self._desk.asker.ask(GetServerStatus(), limit_s=READY_LIMIT_S)
-        except NotAnsweredError:
-            return None
-        return answer if isinstance(answer, ServerStatus) else None
+        """Return how the server is, at most a second ago; None if it does not answer.
+
+        Anybody may ask for it, so however often that is, the server is asked once a second.
+        """
+        async with self._asking:
+            if self._desk.now() - self._asked_s >= FRESH_S:
+                try:
+                    answer = await self._desk.asker.ask(GetServerStatus(), limit_s=READY_LIMIT_S)
+                except NotAnsweredError:
+                    self._known = None
+                else:
+                    self._known = answer if isinstance(answer, ServerStatus) else None
+                self._asked_s = self._desk.now()
+            return self._known
 
     async def _is_owner(self, request: Request) -> bool:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")

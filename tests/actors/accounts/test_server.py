@@ -220,6 +220,21 @@ def test_a_device_starts_and_completes_no_run_of_another() -> None:
     assert server.run(mine.agent, 2) == NOT_FOUND, "nor does it take a session over"
 
 
+def test_calls_that_wait_for_an_owner_are_no_second_start_in_the_audit() -> None:
+    place = Place()
+    run = place.running()
+    row = place.server.row(run)
+    assert row is not None
+    for waiting in (1, 0):
+        control = Control(command_id=run, boot=row.boot, waiting=waiting)
+        place.server.told(place.device, control, ControlAnswer)
+        answer = place.server.get(place.agent, run)
+        assert isinstance(answer, GraphRun)
+        assert (answer.awaiting_approval or 0) == waiting
+    acts = [act for _, act, subject, _ in place.server.acts(place.owner) if subject == run]
+    assert acts == ["run.queue", "run.start"]
+
+
 # Several processes
 
 

@@ -9,6 +9,7 @@ from actors.actor import Actor, Context, Handler, Place, Unanswered
 from actors.graph_engine import GraphEngine
 from actors.graphs.seam import VmPort
 from actors.graphs.synthetic import SyntheticModel
+from actors.graphs.tools import Approver, SyntheticTools
 from actors.guarded import GuardedSimulator, simulator
 from actors.messages import (
     CHANNEL,
@@ -25,7 +26,7 @@ from tests.actors.graphs.fake_vm import FakeVmPort, Main
 from tests.actors.harness import S, Trace
 from transports.envelope import Envelope
 
-FAST = {"latency": "1s", "tokens": 100, "cost": 0.5}
+FAST = {"latency": "1s", "tokens": 100, "cost": 0.5, "tool_latency": "1s"}
 
 
 class Desk:
@@ -88,6 +89,8 @@ class GraphWorld:
         cancels: Mapping[str, int] | None = None,
         drops: Mapping[str, int] | None = None,
         model: Actor | None = None,
+        tools: Actor | None = None,
+        owner: Actor | None = None,
         guarded: bool = False,
         seed: int = 1,
         mains: Mapping[str, Main] | None = None,
@@ -97,8 +100,10 @@ class GraphWorld:
         if files is None:
             assert isinstance(self.port, FakeVmPort), "real scripts come with their files"
             files = self.port.files
+        self.keys = config
         self.config = config_of(**config)
-        place = Place(name="engine", relay="desk", files=files)
+        approver = "approver" if owner or self.config.approval_delay_us is not None else ""
+        place = Place(name="engine", relay="desk", files=files, approver=approver)
         self.desk = Desk({"r1": {}} if runs is None else runs, cancels or {}, drops or {})
         self.engine = GraphEngine(self.config, place)
         self.sim: Simulator = simulator(seed, "", guarded=guarded)
@@ -106,9 +111,17 @@ class GraphWorld:
         self.sim.add("desk", self.desk)
         self.sim.add("engine", self.engine)
         self.sim.add("model", model or SyntheticModel(self.config, Place(name="model")))
+        if tools or self.config.permissions:
+            self.sim.add("tools", tools or SyntheticTools(self.config, Place(name="tools")))
+        if approver:
+            self.sim.add(approver, owner or Approver(self.config, Place(name=approver)))
         self.sim.connect(lambda _source, _target: None)
         self.sim.on_done = lambda _name: self.sim.finish()
         self.trace = Trace()
+
+    def config_with(self, **keys: Any) -> GraphEngine.Config:
+        """Its engine's config with some other keys."""
+        return config_of(**(self.keys | keys))
 
     def at(self, due_us: int, act: Callable[[], Any]) -> GraphWorld:
         """Do something in each replication so long after its beginning."""

@@ -15,7 +15,7 @@ SCRIPT = Script(1, "main", "", {}, None)
 def admission(**limits: int | None) -> Admission:
     fields = {
         "max_concurrency": 2, "token_ceiling": None, "max_agents": 10, "agent_timeout_us": 1,
-        "deadline_us": 0, "stop_us": 1,
+        "deadline_us": 0, "stop_us": 1, "tool_timeout_us": 1, "approval_timeout_us": 1,
     }  # fmt: skip
     return Admission(Limits(**(fields | limits)), Slots(9))  # type: ignore[arg-type]  # numbers or None
 
@@ -71,7 +71,7 @@ def test_a_refusal_needs_no_slot() -> None:
 def test_what_was_dropped_is_passed_over() -> None:
     accounts = admission()
     first, second = queued(accounts, 2)
-    first.state = "dropped"
+    first.state = "over"
     assert accounts.head() == (second, None)
     assert (accounts.agents, accounts.head()) == (1, None)
 

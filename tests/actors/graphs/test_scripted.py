@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.actor import Place
-from actors.graphs.messages import AgentAnswer
+from actors.graphs.messages import AgentAnswer, Round, ToolCall, ToolResult
 from actors.graphs.scripted import AnswersError, ScriptedModel, prompt_hash, read_answers
 from tests.actors.graphs.fake_vm import Api, RejectedError
 from tests.actors.graphs.graph_world import config_of, play
@@ -79,6 +79,29 @@ def test_a_script_gets_a_miss_as_a_failed_agent() -> None:
     assert world.end.result == [{"n": 2}, ["agent_failed", {"retryable": False}]]
 
 
+ROUNDS = """
+{"prompt": "look", "value": "Well", "calls": [{"id": "c1", "tool": "read_file", "arguments": 5}]}
+{"prompt": "look", "round": 1, "value": "it is empty"}
+"""
+
+
+def test_rounds_of_tools_are_played_one_after_the_other() -> None:
+    place = Place(name="model", files={"a.jsonl": ROUNDS})
+    model = Bench(ScriptedModel(CONFIG, place), "model")
+    wants = answer(model, "look")
+    call = ToolCall(id="c1", tool="read_file", arguments=5)
+    assert (wants.outcome, wants.value, wants.calls) == ("tools", "Well", (call,))
+    result = ToolResult(id="c1", ok=True, text="")
+    once = Round(text="Well", calls=(call,), results=(result,))
+    model.deliver("engine", ask(prompt="look", rounds=(once,)))
+    (sent,) = model.fire("r:1")
+    assert (sent.body.outcome, sent.body.value) == ("ok", "it is empty")
+    model.deliver("engine", ask(prompt="look", rounds=(once, once)))
+    (sent,) = model.fire("r:1")
+    assert "no answer to this prompt" in sent.body.error
+    assert sent.body.error.endswith(f"(hash {prompt_hash('look')}, round 2)")
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -87,6 +110,10 @@ def test_a_script_gets_a_miss_as_a_failed_agent() -> None:
         ('{"prompt": "a", "hash": "b"}', 'line 2: an answer has either "prompt" or "hash"'),
         ('{"hash": "abc"}', "line 2: a hash has 32 hex digits"),
         ('{"prompt": "a", "tokens": -1}', r"line 2: Expected `int` >= 0 - at `\$.tokens`"),
+        (
+            '{"prompt": "a", "error": "x", "calls": [{"id": "c", "tool": "t"}]}',
+            'line 2: an answer has either "calls" or "error"',
+        ),
         ('{"prompt": "a", "latency": "soon"}', 'line 2: "soon"'),
         ('{"prompt": "a", "answer": 1}', "line 2: .*unknown field `answer`"),
         ("[" * 100_000, "line 2: "),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from scenarios.problems import ScenarioError
 from scenarios.service import web
 from scenarios.service.config import ServerSettings
 from scenarios.service.http.edge import HttpEdge
+from scenarios.service.server import run_server
 from scenarios.service.web import public_url, web_edge
 from scenarios.service.world import ServiceWorld
 from transports.connection import Peer
@@ -63,6 +66,13 @@ def test_a_missing_web_server_is_told_with_what_to_install(
     with pytest.raises(ScenarioError) as caught:
         edge()
     assert caught.value.problems[0].cure == "pip install 'pullcord[server]', or leave --http out"
+
+
+def test_all_else_of_a_server_needs_no_web_server() -> None:
+    root = Path(web.__file__).parents[2]
+    block = f"import sys; sys.modules.update(dict.fromkeys({web.PARTS!r}))"
+    command = [sys.executable, "-c", f"{block}; import {run_server.__module__}"]
+    subprocess.run(command, cwd=root, check=True)
 
 
 def test_the_extra_has_what_is_looked_for() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from actors.accounts.messages import GATEWAY, GetServerStatus
 from scenarios.service.http import tries
 from scenarios.service.http.guard import Site
+from scenarios.service.http.health import FRESH_S
 from tests.scenarios.service.http.office import AGENT_TOKEN, TOKEN, House
 
 
@@ -25,6 +27,22 @@ async def test_it_is_ready() -> None:
         done = await browser.get("/readyz")
     assert (done.status_code, done.text) == (200, "ready\n")
     assert house.office.asked == [(GATEWAY, GetServerStatus())]
+
+
+async def test_however_often_it_is_asked_the_server_is_asked_once_a_second() -> None:
+    house = House()
+    async with house.visit() as browser:
+        async with trio.open_nursery() as nursery:
+            for path in ("/readyz", "/metrics") * 10:
+                nursery.start_soon(browser.get, path)
+        assert len(house.office.asked) == 1
+        house.office.writable = False
+        house.now_s += FRESH_S
+        assert (await browser.get("/readyz")).status_code == 503
+        house.office.silent = True
+        house.now_s += FRESH_S
+        assert "not answered" in (await browser.get("/readyz")).text
+    assert len(house.office.asked) == 3
 
 
 @pytest.mark.parametrize(
