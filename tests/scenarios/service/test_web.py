@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 
@@ -18,6 +22,7 @@ from scenarios.service.http.edge import HttpEdge
 from scenarios.service.server import run_server
 from scenarios.service.web import public_url, web_edge
 from scenarios.service.world import ServiceWorld
+from tests.scenarios.commandline import command, start
 from transports.connection import Peer
 from transports.handshake import PROTOCOL
 
@@ -106,3 +111,49 @@ def test_a_url_that_is_no_servers_is_refused(text: str) -> None:
 def test_a_url_is_kept_without_its_slash() -> None:
     assert public_url("", "") == ""
     assert public_url("http://x.example:8080/", "") == "http://x.example:8080"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder with a short path, since a socket lies in it."""
+    with tempfile.TemporaryDirectory(prefix="pc-") as folder:
+        yield Path(folder)
+
+
+def test_a_server_and_its_pages_live_and_end_together(place: Path) -> None:
+    env = {"PULLCORD_HOME": str(place)}
+    away = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+    with start(place, "server", *away, env=env) as server:
+        try:
+            assert server.stderr is not None
+            lines = [server.stderr.readline() for _ in range(3)]
+            base = lines[1].split("owner's page: ")[1].strip().rstrip("/")
+            assert httpx.get(f"{base}/readyz").text == "ready\n"
+            told = command(place, "link", "--json", env=env)
+            url = json.loads(told.out)["url"]
+            assert url.startswith(f"{base}/link/")
+            plain = command(place, "link", env=env)
+            assert (plain.code, plain.out.startswith(f"{base}/link/")) == (0, True)
+            with httpx.Client(base_url=base) as browser:
+                key = browser.get(url).text.split('form_key" value="')[1].split('"')[0]
+                assert browser.post(url, data={"form_key": key}).status_code == 303
+                assert "No desktop is paired" in browser.get("/").text
+                used = browser.post(url, data={"form_key": key})
+                assert used.status_code == 403
+        finally:
+            server.terminate()
+        assert server.wait() == 0
+
+
+def test_a_server_without_pages_says_how_to_have_them(place: Path) -> None:
+    env = {"PULLCORD_HOME": str(place)}
+    with start(place, "server", "--listen", "127.0.0.1:0", env=env) as server:
+        try:
+            assert server.stderr is not None
+            server.stderr.readline()
+            told = command(place, "link", env=env)
+        finally:
+            server.terminate()
+        assert server.wait() == 0
+    assert told.code == 2
+    assert "this server has no pages: start it with --http" in told.err
