@@ -162,8 +162,8 @@ class Guard:
 
     def _tell(self, scope: Scope, error: Exception) -> None:
         # The path may hold a link's secret, so only its first part is told.
-        where = scope["path"].split("/")[1][:40]
-        self._say(f"a request for {f'/{where}'!r} failed: {error!r}")
+        where = f"/{scope['path'].removeprefix('/').partition('/')[0][:40]}"
+        self._say(f"a request for {where!r} failed: {error!r}")
         for part in traceback.format_exception(error):
             self._say(part.rstrip())
 

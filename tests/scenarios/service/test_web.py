@@ -128,13 +128,13 @@ def test_a_server_and_its_pages_live_and_end_together(place: Path) -> None:
             assert server.stderr is not None
             lines = [server.stderr.readline() for _ in range(3)]
             base = lines[1].split("owner's page: ")[1].strip().rstrip("/")
-            assert httpx.get(f"{base}/readyz").text == "ready\n"
+            assert httpx.get(f"{base}/healthz", timeout=60).text == "ok\n"
             told = command(place, "link", "--json", env=env)
             url = json.loads(told.out)["url"]
             assert url.startswith(f"{base}/link/")
             plain = command(place, "link", env=env)
             assert (plain.code, plain.out.startswith(f"{base}/link/")) == (0, True)
-            with httpx.Client(base_url=base) as browser:
+            with httpx.Client(base_url=base, timeout=60) as browser:
                 key = browser.get(url).text.split('form_key" value="')[1].split('"')[0]
                 assert browser.post(url, data={"form_key": key}).status_code == 303
                 assert "No desktop is paired" in browser.get("/").text

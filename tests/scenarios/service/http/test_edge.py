@@ -136,7 +136,7 @@ def test_hypercorn_is_told_the_bounds() -> None:
 
 
 async def test_slow_heads_and_bodies_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HEAD_LIMIT_S", 0.2)
+    monkeypatch.setattr(module, "HEAD_LIMIT_S", 1.0)
     monkeypatch.setattr("scenarios.service.http.guard.BODY_LIMIT_S", 0.2)
     async with served() as site:
         assert await raw(site, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n") == b""
