@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from actors.accounts.messages import (
     AddAgent,
-    AgentListing,
     CancelRun,
     Changed,
-    DeviceListing,
     ForgetRun,
     NewPairingCode,
     RenewToken,
@@ -84,51 +84,54 @@ class Changes:
 
     async def cancel(self, request: Request, session: Session) -> Response:
         """Cancel a run, once the owner is sure."""
-        shown = await self._pages.shown_run(request, session)
-        run = shown.run
-        back = f"/runs/{run.command_id}"
+        back = f"/runs/{quote(named(request), safe='')}"
         if request.method == "GET":
-            return self._sure(CANCEL, session, f"{run.slug}, {run.command_id}", back)
-        return await self._do(request, session, CancelRun(command_id=run.command_id), back)
+            return self._sure(CANCEL, session, await self._run(request, session), back)
+        return await self._do(request, session, CancelRun(command_id=named(request)), back)
 
     async def forget(self, request: Request, session: Session) -> Response:
         """Forget a run, once the owner is sure."""
-        shown = await self._pages.shown_run(request, session)
-        run = shown.run
         if request.method == "GET":
-            what = f"{run.slug}, {run.command_id}"
-            return self._sure(FORGET, session, what, f"/runs/{run.command_id}")
-        return await self._do(request, session, ForgetRun(command_id=run.command_id), "/#runs")
+            back = f"/runs/{quote(named(request), safe='')}"
+            return self._sure(FORGET, session, await self._run(request, session), back)
+        return await self._do(request, session, ForgetRun(command_id=named(request)), "/#runs")
+
+    async def _run(self, request: Request, session: Session) -> str:
+        run = (await self._pages.shown_run(request, session)).run
+        return f"{run.slug}, {run.command_id}"
 
     # Devices and agents
 
     async def revoke_device(self, request: Request, session: Session) -> Response:
         """Revoke a desktop, once the owner is sure."""
-        device = await self._device(request, session)
         if request.method == "GET":
-            return self._sure(REVOKE_DEVICE, session, device.name, "/")
-        return await self._do(request, session, RevokeDevice(device=device.device), "/")
+            return self._sure(REVOKE_DEVICE, session, await self._name(request, session), "/")
+        return await self._do(request, session, RevokeDevice(device=named(request)), "/")
 
     async def revoke_agent(self, request: Request, session: Session) -> Response:
         """Revoke an agent, once the owner is sure."""
-        agent = await self._agent(request, session)
         if request.method == "GET":
-            return self._sure(REVOKE_AGENT, session, agent.name, "/agents")
-        return await self._do(request, session, RevokeAgent(agent=agent.principal), "/agents")
+            return self._sure(REVOKE_AGENT, session, await self._name(request, session), "/agents")
+        return await self._do(request, session, RevokeAgent(agent=named(request)), "/agents")
 
     async def renew(self, request: Request, session: Session) -> Response:
         """Give an agent, or the owner, another token, and show it this once."""
-        mine = named(request) == session.principal
-        agent = None if mine else await self._agent(request, session)
-        name = session.name if agent is None else agent.name
         if request.method == "GET":
-            return self._sure(RENEW, session, name, "/agents")
+            return self._sure(RENEW, session, await self._name(request, session), "/agents")
         await read_form(request, session.form_key)
         body = RenewToken(principal=named(request))
         told = await self._desk.ask(session, body, PrincipalToken)
+        mine = told.principal == session.principal
         if mine and session.token_hash:  # else this browser, too, would be signed out
             session.token_hash = hash_token(told.token)
         return self._token(session, told, mine=mine)
+
+    async def _name(self, request: Request, session: Session) -> str:
+        names = await self._desk.names(session)
+        name = names.get(named(request))
+        if name is None:
+            raise not_found()
+        return name
 
     async def add_agent(self, request: Request, session: Session) -> Response:
         """Add an agent, and show its token this once."""
@@ -160,17 +163,3 @@ class Changes:
         await read_form(request, session.form_key)
         await self._desk.ask(session, body, Changed)
         return go(after)
-
-    async def _device(self, request: Request, session: Session) -> DeviceListing:
-        wanted = named(request)
-        for device in await self._desk.all_devices(session):
-            if device.device == wanted:
-                return device
-        raise not_found()
-
-    async def _agent(self, request: Request, session: Session) -> AgentListing:
-        wanted = named(request)
-        for agent in await self._desk.all_agents(session):
-            if agent.principal == wanted:
-                return agent
-        raise not_found()

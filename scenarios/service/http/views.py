@@ -143,13 +143,14 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that somebody did."""
+    """One thing that somebody did; `href` is that of the run it was done to, if it was one."""
 
     at: str
     machine: str
     who: str
     act: str
     subject: str
+    href: str
     outcome: str
     kind: str
     address: str
@@ -372,6 +373,7 @@ def audit_rows(audit: Audit, names: Names) -> tuple[AuditRow, ...]:
             who=_called(entry.who, names) if entry.who else "",
             act=plain(entry.act + (f", {_times(entry.count)}" if entry.count > 1 else "")),
             subject=_called(entry.subject, names) if entry.subject else "",
+            href=_path("runs", entry.subject) if entry.act.startswith("run.") else "",
             outcome=plain(entry.outcome),
             kind="open" if entry.outcome in ("", "ok", "done") else "bad",
             address=plain(entry.address),

@@ -169,9 +169,11 @@ class Office:
             ListAudit: lambda _b, _s: Audit(entries=tuple(self.audit)),
             NewPairingCode: lambda _b, _s: CodeAccepted(expires_in_us=600 * S),
             AddAgent: lambda b, _s: PrincipalAdded(principal="agt_9", name=b.name),
-            RenewToken: lambda b, _s: PrincipalAdded(principal=b.principal, name="x"),
-            RevokeDevice: lambda b, _s: Changed(subject=b.device),
-            RevokeAgent: lambda b, _s: Changed(subject=b.agent),
+            RenewToken: lambda b, s: self._of(
+                s, b.principal, PrincipalAdded(principal=b.principal, name="x")
+            ),
+            RevokeDevice: lambda b, s: self._of(s, b.device, Changed(subject=b.device)),
+            RevokeAgent: lambda b, s: self._of(s, b.agent, Changed(subject=b.agent)),
         }
 
     def status(self) -> ServerStatus:
@@ -202,6 +204,12 @@ class Office:
         return Authenticated(
             principal=principal, kind=kind, owner=principal, name=principal[4:].title()
         )
+
+    def _of(self, owner: str, principal: str, answer: Any) -> Any:
+        """The answer, if the principal is the owner's."""
+        mine = {one.device for one in self.devices[owner]} | {owner}
+        mine |= {one.principal for one in self.agents[owner]}
+        return answer if principal in mine else NOT_FOUND
 
     def _authenticate(self, body: Authenticate, _source: str) -> Any:
         principal = self.tokens.get(body.token_hash)

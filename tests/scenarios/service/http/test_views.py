@@ -186,6 +186,9 @@ def test_agents_and_the_audit() -> None:
     entry = msgspec.structs.replace(Office().audit[0], count=3, outcome="not_found", subject="")
     (row,) = audit_rows(Audit(entries=(entry,)), NAMES)
     assert (row.who, row.act, row.subject, row.kind) == ("night shift", "run, 3 times", "", "bad")
+    entry = msgspec.structs.replace(entry, act="run.show", subject="a/b")
+    (row,) = audit_rows(Audit(entries=(entry,)), NAMES)
+    assert row.href == "/runs/a%2Fb"
 
 
 def test_principals_are_called_by_their_names() -> None:
