@@ -64,11 +64,18 @@ GRAPH_COMMANDS = {
 
 # Those of a deployment, likewise.
 SERVICE = f"{__package__}.service.commands"
+DESKS = f"{__package__}.service.desk_commands"
 OWNERS = f"{__package__}.service.owner_commands"
 AGENTS = f"{__package__}.service.agent_commands"
 DESKTOP_COMMANDS = {
     f"{SERVICE}:desktop_run": "Stay connected to a server, and run what it queues.",
     f"{SERVICE}:desktop_pair": "Make this desktop a device of a server's owner, by a code.",
+    f"{DESKS}:desktop_share": "Let agents run a session, or a Graph as a new one.",
+    f"{DESKS}:desktop_unshare": "Let agents run a session no more.",
+    f"{DESKS}:desktop_sessions": "List the sessions.",
+    f"{DESKS}:desktop_history": "List what ran here.",
+    f"{DESKS}:desktop_outbox": "List the results that the server has not accepted yet.",
+    f"{DESKS}:desktop_status": "Print how this desktop stands; --watch again and again.",
 }
 DEVICES_COMMANDS = {
     f"{OWNERS}:devices_code": "Print a code that pairs one desktop.",

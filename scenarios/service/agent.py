@@ -161,7 +161,11 @@ def run_session(
         if kept.again:
             say("this call was made before and its answer was lost: asking again for the same run")
         body = msgspec.structs.replace(body, idempotency_key=kept.key)
-        answer = _run(partial(agent.call, body), agent)
+        try:
+            answer = _run(partial(agent.call, body), agent)
+        except ScenarioError:
+            say("if it was queued: the same command again asks for the same run, and no other")
+            raise
         kept.done = True  # refused or not: it is answered
     return _queued(agent, _checked(answer, session), wait=wait, json=json)
 

@@ -12,7 +12,7 @@ import trio
 from anyio.abc import ByteStream
 
 from actors.accounts.messages import PrincipalRevoked
-from actors.messages import Message
+from actors.messages import Failure, Message
 from actors.raised import what_to_raise
 from scenarios.problems import Problem, ScenarioError
 from scenarios.service.reach import cure_of
@@ -105,6 +105,45 @@ def call_problem(place: str, error: Exception, refused_cure: str) -> ScenarioErr
     if cure is None and isinstance(error, RefusedError):
         cure = refused_cure
     return ScenarioError([Problem(path=place, message=reason, cure=cure)])
+
+
+class LocalCaller:
+    """Asks a process of this machine, or of another, one question a connection, for a command.
+
+    `absent` is what to do where no process has the socket, `refused` where it doesn't take us.
+    """
+
+    place: str  # how errors name whom is asked
+    heard: tuple[type[Message], ...]
+    absent: tuple[str, str]  # a sentence, and its cure
+    refused = ""
+
+    def __init__(
+        self, place: str, connect: Callable[[], Awaitable[ByteStream]], hello: Hello
+    ) -> None:
+        self.place = place
+        self._connect = connect
+        self._hello = hello
+
+    def ask(self, body: Message, target: str = "server") -> Any:
+        """Return the answer; ScenarioError if there is none, or it is a refusal."""
+        try:
+            answer = trio.run(self._asked, body, target)
+        except CALL_ERRORS as error:
+            if isinstance(error, NoAnswerError) and "No such file" in error.reason:
+                sentence, cure = self.absent
+                problem = Problem(path=self.place, message=sentence, cure=cure)
+                raise ScenarioError([problem]) from None
+            raise call_problem(self.place, error, self.refused) from None
+        if isinstance(answer, Failure):
+            problem = Problem(path=self.place, message=f"{answer.error} ({answer.code})")
+            raise ScenarioError([problem])
+        return answer
+
+    async def _asked(self, body: Message, target: str) -> Any:
+        heard: list[type[Message]] = [*self.heard, Failure]
+        async with calling(self._connect, self._hello, heard, target) as caller:
+            return await caller.ask(body)
 
 
 CALL_ERRORS = (NoAnswerError, RefusedError, FrameError)

@@ -12,6 +12,7 @@ from scenarios.flags import flag, switch
 Flat = Parameter(name="*")  # a class's fields are flags of their own
 Folder = flag("Its files' folder; by default in PULLCORD_HOME or the user's data.")
 ServerFolder = flag("The server's folder on this machine, if it isn't the usual one.")
+DesktopFolder = flag("The desktop's folder, if it isn't the usual one.")
 ConfigFile = flag("A TOML file with these settings; by default config.toml in the folder.")
 JSON_HELP = "Print JSON."
 Record = switch("Write messages into the log whole, arguments and results too.")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import trio
 
 from actors.accounts.messages import (
     AddAgent,
@@ -26,59 +25,37 @@ from actors.accounts.messages import (
     RevokeDevice,
 )
 from actors.edges.door import MakeLink, PairingCode, PrincipalToken, SignInLink
-from actors.messages import Failure, Message
 from scenarios.graph_files import refusal
 from scenarios.json_text import indented
-from scenarios.service.client import (
-    BOOT,
-    CALL_ERRORS,
-    NoAnswerError,
-    call_problem,
-    calling,
-    plain,
-)
+from scenarios.service.client import BOOT, LocalCaller, plain
 from scenarios.service.config import AgentSettings, Resolved
 from scenarios.service.process import say
 from scenarios.service.reach import reach_of
-from transports.connection import Timings
 from transports.handshake import Hello
 from transports.tcp import connect_unix
 from transports.units import Duration
 
-HEARD: Final = (Agents, Changed, Devices, PairingCode, PrincipalToken, SignInLink, Failure)
 NO_SERVER: Final = "start it there: pullcord server; or give --server and an owner's token"
 
 
-class Owner:
+class Owner(LocalCaller):
     """Who asks, and over which way."""
+
+    heard = (Agents, Changed, Devices, PairingCode, PrincipalToken, SignInLink)
+    absent = ("no server runs here", NO_SERVER)
+    refused = "is this an owner's token?"
 
     def __init__(self, resolved: Resolved[AgentSettings], socket: Path) -> None:
         settings, origins = resolved.settings, resolved.origins
-        if settings.server:
-            reach = reach_of(settings, origins)
-            if not settings.token:
-                raise refusal("PULLCORD_TOKEN", "which owner asks?", "set it to an owner's token")
-            self.place, self._connect = str(reach.address), reach.connect
-        else:
-            self.place, self._connect = str(socket), partial(connect_unix, socket)
-        token = settings.token if settings.server else ""
-        self._hello = Hello(name="owner", boot=BOOT, token=token)
-
-    def ask(self, body: Message) -> Any:
-        """Return the answer; ScenarioError if there is none, or it is a refusal."""
-        try:
-            answer = trio.run(self._asked, body)
-        except CALL_ERRORS as error:
-            if isinstance(error, NoAnswerError) and "No such file" in error.reason:
-                raise refusal(self.place, "no server runs here", NO_SERVER) from None
-            raise call_problem(self.place, error, "is this an owner's token?") from None
-        if isinstance(answer, Failure):
-            raise refusal(self.place, f"{answer.error} ({answer.code})")
-        return answer
-
-    async def _asked(self, body: Message) -> Any:
-        async with calling(self._connect, self._hello, HEARD, timings=Timings()) as caller:
-            return await caller.ask(body)
+        if not settings.server:
+            hello = Hello(name="owner", boot=BOOT)
+            super().__init__(str(socket), partial(connect_unix, socket), hello)
+            return
+        reach = reach_of(settings, origins)
+        if not settings.token:
+            raise refusal("PULLCORD_TOKEN", "which owner asks?", "set it to an owner's token")
+        hello = Hello(name="owner", boot=BOOT, token=settings.token)
+        super().__init__(str(reach.address), reach.connect, hello)
 
 
 def show_code(owner: Owner, *, json: bool) -> int:
