@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from actors.edges.gateway import Gateway
@@ -11,7 +10,7 @@ from scenarios.graph_files import refusal
 from scenarios.problems import quote
 from scenarios.service.config import ServerSettings
 from scenarios.service.process import say
-from scenarios.service.reach import is_here
+from scenarios.service.reach import is_here, server_context
 from scenarios.service.world import Edge, ServiceWorld
 from transports.listening import parse_address
 
@@ -43,8 +42,7 @@ def web_edge(
             origin=place,
             here=here,
             url=public_url(settings.http_url, origins["http_url"]),
-            certificate=Path(settings.tls_cert) if settings.tls_cert else None,
-            key=Path(settings.tls_key) if settings.tls_key else None,
+            tls=server_context(settings.tls_cert, settings.tls_key, origins),
         ),
         gateway,
         world.stamp_us,

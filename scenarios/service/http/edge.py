@@ -1,22 +1,13 @@
-"""The HTTP edge: hypercorn in the server's own process, on its scheduler.
-
-Hypercorn bounds a request's head in bytes and in time; `guard` bounds the rest. The sockets are
-ours, so that a port in use is told in our words, and so that the system cuts off a client that
-takes nothing: hypercorn waits for those without a limit.
-"""
+"""The HTTP edge: pages, health and metrics in the server's own process, beside its gateway."""
 
 from __future__ import annotations
 
-import os
-import socket
+import ssl
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import trio
-from hypercorn.config import Config
-from hypercorn.trio import serve
 
 from actors.accounts.messages import Authenticated, AuthenticateLocal
 from actors.edges.door import SignInLink
@@ -25,20 +16,16 @@ from scenarios.graph_files import refusal
 from scenarios.service.http.app import application
 from scenarios.service.http.asking import Asker, NotAnsweredError
 from scenarios.service.http.desk import Desk
-from scenarios.service.http.guard import HEAD_LIMIT_BYTES, App, Site
+from scenarios.service.http.guard import Site
+from scenarios.service.http.serving import Connections
 from scenarios.service.http.sessions import LINK_LIMIT_S
 from scenarios.service.meter import Meter
 from transports.envelope import Envelope
 from transports.listening import Address, ProxyError, listen
 
-HEAD_LIMIT_S = 5.0  # for a request's head, and between two of a connection
-STALLED_LIMIT_S = 20.0  # for a client that takes nothing of an answer
-STREAMS_LIMIT = 16  # of one HTTP/2 connection
-DRAIN_S = 5.0  # for answers that are under way
-
 
 class HttpPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where HTTP is served: an address, its certificate if any, and the public URL if any.
+    """Where HTTP is served: an address, TLS with its certificate if any, the public URL if any.
 
     `origin` is where the address was written, `here` whether this machine alone can reach it.
     """
@@ -47,8 +34,7 @@ class HttpPlace(msgspec.Struct, frozen=True, kw_only=True):
     origin: str = "--http"
     here: bool = True
     url: str = ""
-    certificate: Path | None = None
-    key: Path | None = None
+    tls: ssl.SSLContext | None = None
 
 
 class HttpEdge:
@@ -68,47 +54,39 @@ class HttpEdge:
         self._place = place
         self._say = say
         self._stop = trio.Event()
-        self._sockets: list[socket.socket] = []
+        self._listeners: list[trio.SocketListener] = []
         self._asker = Asker(gateway.ask)
         site = Site(
             url=place.url,
-            tls=place.certificate is not None,
+            tls=place.tls is not None,
             local=place.here,
         )
         self._desk = Desk(self._asker, site, trio.current_time, wall_us)
         gateway.on_revoked.append(self._desk.sessions.end_all)
         gateway.make_link = self.link
-        self._app: App = application(
+        app = application(
             self._desk, say, lambda: gateway.board.connections, self._stop.is_set, meter
         )
+        self._connections = Connections(app, place.tls, say)
         self.address = place.listen
 
     async def open(self) -> None:
         """Take the port; ScenarioError if it can't be had."""
         try:
-            listeners, self.address = await listen(self._place.listen)
+            self._listeners, self.address = await listen(self._place.listen)
         except ProxyError as error:
             raise refusal(self._place.origin, error.message, error.cure) from error
-        for listener in listeners:
-            taken = socket.socket(fileno=os.dup(listener.socket.fileno()))
-            _cut_off_stalled(taken)
-            self._sockets.append(taken)
-            await listener.aclose()
 
     async def live(self) -> None:
         """Serve until cancelled, or until it is to read no more."""
         self._say(f"owner's page: {self.base}/")
         await self._tell_link()
-        try:
-            await serve(self._app, self._config(), shutdown_trigger=self._stop.wait)  # type: ignore[arg-type]  # its events are unions, ours any mappings
-        finally:
-            for taken in self._sockets:
-                taken.close()
+        await self._connections.serve(self._listeners, self._stop)
 
     @property
     def base(self) -> str:
         """The URL of the owner's page, without the slash at its end."""
-        scheme = "http" if self._place.certificate is None else "https"
+        scheme = "http" if self._place.tls is None else "https"
         host = str(self.address).replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:")
         return (self._place.url or f"{scheme}://{host}").rstrip("/")
 
@@ -139,26 +117,3 @@ class HttpEdge:
         if isinstance(answer, Authenticated):
             link = self.link(answer.principal, answer.name)
             self._say(f"sign in once within five minutes: {link.url}")
-
-    def _config(self) -> Config:
-        config = Config()
-        # From here on the sockets are hypercorn's, which closes them once it lets nobody in.
-        config.bind = [f"fd://{taken.detach()}" for taken in self._sockets]
-        if self._place.certificate is not None:
-            config.certfile = str(self._place.certificate)
-            config.keyfile = str(self._place.key or self._place.certificate)
-        config.errorlog = config.accesslog = None  # errors are told by `guard`
-        config.include_server_header = False
-        config.h11_max_incomplete_size = HEAD_LIMIT_BYTES
-        config.h2_max_header_list_size = HEAD_LIMIT_BYTES
-        config.h2_max_concurrent_streams = STREAMS_LIMIT
-        config.keep_alive_timeout = config.ssl_handshake_timeout = HEAD_LIMIT_S
-        config.graceful_timeout = config.shutdown_timeout = DRAIN_S
-        return config
-
-
-def _cut_off_stalled(listening: socket.socket) -> None:
-    """Have the system end connections whose other side takes nothing; Linux alone can."""
-    option = getattr(socket, "TCP_USER_TIMEOUT", None)
-    if option is not None:
-        listening.setsockopt(socket.IPPROTO_TCP, option, round(STALLED_LIMIT_S * 1000))

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+import trustme
 
 from actors.edges.gateway import SERVER, Gateway
 from scenarios.problems import ScenarioError
@@ -26,7 +27,12 @@ from tests.scenarios.commandline import command, start
 from transports.connection import Peer
 from transports.handshake import PROTOCOL
 
-ORIGINS = {"http": "--http", "http_url": "PULLCORD_HTTP_URL"}
+ORIGINS = {
+    "http": "--http",
+    "http_url": "PULLCORD_HTTP_URL",
+    "tls_cert": "--tls-cert",
+    "tls_key": "--tls-key",
+}
 
 
 def edge(**fields: Any) -> Any:
@@ -53,8 +59,15 @@ def test_an_address_is_all_that_it_needs() -> None:
     assert edge(http="0.0.0.0:80", plain=True).base == "http://127.0.0.1:80"
     assert edge(http="[::]:80", plain=True).base == "http://[::1]:80"
     assert edge(http_url="https://pull.example.org/").base == "https://pull.example.org"
-    secure = {"tls_cert": "chain.pem", "tls_key": "key.pem"}
-    assert edge(http="0.0.0.0:443", **secure).base == "https://127.0.0.1:443"
+
+
+def test_pages_have_the_servers_certificate(tmp_path: Path) -> None:
+    certificate = trustme.CA().issue_cert("127.0.0.1")
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    chain.write_bytes(b"".join(part.bytes() for part in certificate.cert_chain_pems))
+    key.write_bytes(certificate.private_key_pem.bytes())
+    made = edge(http="0.0.0.0:443", tls_cert=str(chain), tls_key=str(key))
+    assert made.base == "https://127.0.0.1:443"
 
 
 def test_pages_do_not_cross_a_network_in_plain_by_accident() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,7 +15,7 @@ import trustme
 from actors.accounts.messages import PrincipalRevoked
 from actors.edges.gateway import SERVER, Gateway
 from scenarios.problems import ScenarioError
-from scenarios.service.http import edge as module
+from scenarios.service.http import serving
 from scenarios.service.http.edge import HttpEdge, HttpPlace
 from scenarios.service.meter import Meter
 from tests.actors.edges.fake_inside import FakeInside
@@ -126,17 +125,8 @@ async def test_large_bodies_are_refused_before_they_come() -> None:
         assert (await raw(site, head)).startswith(b"HTTP/1.1 413 ")
 
 
-def test_hypercorn_is_told_the_bounds() -> None:
-    config = Site(HttpPlace(listen=ANY)).edge._config()
-    assert config.keep_alive_timeout == config.ssl_handshake_timeout == module.HEAD_LIMIT_S
-    assert config.h11_max_incomplete_size == config.h2_max_header_list_size == 16_384
-    assert config.h2_max_concurrent_streams == module.STREAMS_LIMIT
-    assert config.graceful_timeout == module.DRAIN_S
-    assert config.accesslog is config.errorlog is None
-
-
 async def test_slow_heads_and_bodies_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HEAD_LIMIT_S", 1.0)
+    monkeypatch.setattr(serving, "HEAD_LIMIT_S", 1.0)
     monkeypatch.setattr("scenarios.service.http.guard.BODY_LIMIT_S", 0.2)
     async with served() as site:
         assert await raw(site, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n") == b""
@@ -150,12 +140,6 @@ async def test_what_is_no_http_is_refused(text: bytes) -> None:
         assert (await raw(site, text)).startswith(b"HTTP/1.1 400 ")
 
 
-async def test_http2_in_plain_is_refused() -> None:
-    async with served() as site:
-        preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-        assert b"200" not in await raw(site, preface + b"\0" * 9)
-
-
 async def test_a_port_in_use_is_told_with_its_cure() -> None:
     async with served() as site:
         other = Site(HttpPlace(listen=site.edge.address, origin="--http"))
@@ -165,15 +149,14 @@ async def test_a_port_in_use_is_told_with_its_cure() -> None:
     assert caught.value.problems[0].cure
 
 
-async def test_it_speaks_tls_with_the_servers_certificate(tmp_path: Path) -> None:
+async def test_it_speaks_tls_with_the_servers_certificate() -> None:
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
-    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
-    chain.write_bytes(b"".join(part.bytes() for part in certificate.cert_chain_pems))
-    key.write_bytes(certificate.private_key_pem.bytes())
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificate.configure_cert(server)
     context = ssl.create_default_context()
     authority.configure_trust(context)
-    place = HttpPlace(listen=ANY, certificate=chain, key=key)
+    place = HttpPlace(listen=ANY, tls=server)
     async with served(place) as site:
         assert site.edge.base.startswith("https://127.0.0.1:")
         async with httpx.AsyncClient(base_url=site.edge.base, verify=context) as client:
