@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from actors.accounts.messages import GATEWAY, GetServerStatus
 from scenarios.service.http import tries
 from scenarios.service.http.guard import Site
 from scenarios.service.http.health import FRESH_S
-from tests.scenarios.service.http.office import AGENT_TOKEN, TOKEN, House
+from tests.scenarios.service.http.office import AGENT_TOKEN, TOKEN, House, Office
 
 
 async def test_it_lives_whatever_the_server_does() -> None:
@@ -30,19 +33,25 @@ async def test_it_is_ready() -> None:
 
 
 async def test_however_often_it_is_asked_the_server_is_asked_once_a_second() -> None:
-    house = House()
+    office = Office()
+
+    async def slow(body: Any, source: str, limit_s: float) -> Any:
+        await wait_all_tasks_blocked()
+        return await office.ask(body, source, limit_s)
+
+    house = House(ask=slow)
     async with house.visit() as browser:
         async with trio.open_nursery() as nursery:
             for path in ("/readyz", "/metrics") * 10:
                 nursery.start_soon(browser.get, path)
-        assert len(house.office.asked) == 1
-        house.office.writable = False
+        assert len(office.asked) == 1
+        office.writable = False
         house.now_s += FRESH_S
         assert (await browser.get("/readyz")).status_code == 503
-        house.office.silent = True
+        office.silent = True
         house.now_s += FRESH_S
         assert "not answered" in (await browser.get("/readyz")).text
-    assert len(house.office.asked) == 3
+    assert len(office.asked) == 3
 
 
 @pytest.mark.parametrize(
