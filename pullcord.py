@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     )
     from actors.agent import Agent
     from actors.chance import Counts, Durations, Numbers, Sizes, Stream
+    from actors.desktop.engine import DesktopEngine
+    from actors.desktop.relay import DesktopRelay
     from actors.engine import Engine
     from actors.graph_engine import GraphEngine
-    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
+    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel, ToolCall
     from actors.graphs.model import Model, ModelConfig, Planned
     from actors.owner import Owner
     from actors.polls import PollPlan, parse_polls
@@ -34,12 +36,14 @@ if TYPE_CHECKING:
     from actors.server import Server
     from actors.stores.failures import (
         DamagedStoreError,
+        StoreConflictError,
         StoreError,
         StoreFailedError,
         UnreadableRowError,
         UnusableStoreError,
     )
-    from actors.stores.sqlite import SqliteStore, set_aside
+    from actors.stores.postgres import PostgresStore
+    from actors.stores.sqlite import SqliteStore, backup, restore, set_aside
     from scenarios.checks import History, Violation
     from scenarios.contract import ContractError, check_actor
     from scenarios.problems import ScenarioError
@@ -58,6 +62,8 @@ __all__ = [
     "ContractError",
     "Counts",
     "DamagedStoreError",
+    "DesktopEngine",
+    "DesktopRelay",
     "Duration",
     "Durations",
     "Engine",
@@ -72,6 +78,7 @@ __all__ = [
     "Place",
     "Planned",
     "PollPlan",
+    "PostgresStore",
     "Relay",
     "Results",
     "ScenarioError",
@@ -82,20 +89,24 @@ __all__ = [
     "SqliteStore",
     "Step",
     "Store",
+    "StoreConflictError",
     "StoreError",
     "StoreFailedError",
     "Stream",
     "Table",
     "TableSpec",
+    "ToolCall",
     "Unanswered",
     "UnreadableRowError",
     "UnusableStoreError",
     "Violation",
+    "backup",
     "check_actor",
     "messages",
     "parse_duration",
     "parse_polls",
     "parse_size",
+    "restore",
     "run",
     "set_aside",
 ]
@@ -116,9 +127,11 @@ _HOMES = {
     ),
     ("actors", "agent"): ("Agent",),
     ("actors", "chance"): ("Counts", "Durations", "Numbers", "Sizes", "Stream"),
+    ("actors", "desktop", "engine"): ("DesktopEngine",),
+    ("actors", "desktop", "relay"): ("DesktopRelay",),
     ("actors", "engine"): ("Engine",),
     ("actors", "graph_engine"): ("GraphEngine",),
-    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel"),
+    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel", "ToolCall"),
     ("actors", "graphs", "model"): ("Model", "ModelConfig", "Planned"),
     ("actors", "owner"): ("Owner",),
     ("actors", "polls"): ("PollPlan", "parse_polls"),
@@ -126,12 +139,14 @@ _HOMES = {
     ("actors", "server"): ("Server",),
     ("actors", "stores", "failures"): (
         "DamagedStoreError",
+        "StoreConflictError",
         "StoreError",
         "StoreFailedError",
         "UnreadableRowError",
         "UnusableStoreError",
     ),
-    ("actors", "stores", "sqlite"): ("SqliteStore", "set_aside"),
+    ("actors", "stores", "postgres"): ("PostgresStore",),
+    ("actors", "stores", "sqlite"): ("SqliteStore", "backup", "restore", "set_aside"),
     ("scenarios", "checks"): ("History", "Violation"),
     ("scenarios", "contract"): ("ContractError", "check_actor"),
     ("scenarios", "problems"): ("ScenarioError",),

@@ -31,6 +31,7 @@ from transports.envelope import Envelope
 GROUP_TURNS = 64  # more gain nothing: the flush is a few per cent of them; all share a failure
 CONFLICT_TRIES = 10  # of one turn: one of the processes in a conflict always goes on
 CONFLICT_PAUSE_S = 0.001  # after the first conflict, then twice and three times that
+BEHIND = "a turn before it in its group failed"
 RETRY_S = (0.1, 0.5, 2.0, 5.0)  # after starts that can't be written; the last one again and again
 
 
@@ -61,6 +62,10 @@ class SharedStore(Protocol):
         """Return the tables that actors hold: they are no actor's state."""
 
 
+class KilledMeanwhileError(Exception):
+    """The actor was killed while its turns were taken: they are not committed."""
+
+
 class Held(NamedTuple):
     """A turn that waits for its commit: how it was taken, and what it asked for."""
 
@@ -74,13 +79,16 @@ class Held(NamedTuple):
 class DurableContext(HostContext):
     """An actor whose store may be a durable one, and the turns that wait for its next commit."""
 
-    __slots__ = ("durable", "failed_starts", "held", "rewind", "shared", "slow_turns")
+    __slots__ = (
+        "batch", "durable", "failed_starts", "held", "rewind", "shared", "slow_turns",
+    )  # fmt: skip
 
     def __init__(self, host: Simulator, name: str, actor: Actor) -> None:
         self.durable: DurableStore | None = None
         self.shared: SharedStore | None = None
         self.failed_starts = 0
         self.held: list[Held] = []
+        self.batch: list[Held] | None = None  # of turns to be taken together, while they gather
         self.rewind: Rewind | None = None  # to where the group began, for a conflict
         super().__init__(host, name, actor)
         # Whether its turns wait: for a database elsewhere, or for what the actor itself does. One
@@ -148,21 +156,33 @@ class DurableWorld(TrioWorld):
     async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
         """Take a message and, with one commit, those that wait behind it."""
         assert isinstance(actor, DurableContext)
+        if actor.slow_turns and actor.durable is not None and not (self._virtual or self._hooks):
+            actor.batch = []
+        waiting = actor.held if actor.batch is None else actor.batch
         await super()._take_message(actor, envelope)
         # Nothing is held once a turn has failed, or has been committed by itself.
-        while 0 < len(actor.held) < self.group_turns:
-            waiting = actor.mailbox.next_message()
-            if waiting is None:
+        while 0 < len(waiting) < self.group_turns:
+            another = actor.mailbox.next_message()
+            if another is None:
                 break
-            await super()._take_message(actor, waiting)
-        await self._commit_held(actor)
+            await super()._take_message(actor, another)
+        batch, actor.batch = actor.batch, None
+        if batch:
+            await self._take_batch(actor, batch)
+        else:
+            await self._commit_held(actor)
 
     async def _turn(self, actor: HostContext, turn: Any, take: Callable[[], Any]) -> None:
         """Take one turn; a message's waits for its commit, any other is committed at once."""
         assert isinstance(actor, DurableContext)
         if actor.durable is None:
             await super()._turn(actor, turn, take)
-            return
+        elif actor.batch is not None:
+            actor.batch.append(Held(turn, actor.record, actor.turn_us, take, []))
+        else:
+            await self._take_one(actor, turn, take)
+
+    async def _take_one(self, actor: DurableContext, turn: Any, take: Callable[[], Any]) -> None:
         actor.turn = turn
         if self._halted is not None:
             raise self._halted
@@ -222,11 +242,43 @@ class DurableWorld(TrioWorld):
         assert store is not None, "only its turns are held"
         try:
             await self._away(actor, store.commit)
-        except StoreConflictError as error:
-            await self._take_again(actor, error)
+        except StoreError as error:
+            await self._mend(actor, error)
             return
-        except StoreFailedError as error:
-            await self._fail_all(actor, actor.held[-1].turn, error)
+        effects = [one.effects for one in actor.held]
+        actor.held.clear()
+        self._release(actor, life, effects)
+
+    async def _take_batch(self, actor: DurableContext, batch: list[Held]) -> None:
+        """Take turns that wait for a database, and commit them, all in one call of a thread."""
+        store, life = actor.durable, actor.scope
+        assert store is not None, "only its turns gather"
+        if self._halted is not None:
+            raise self._halted
+        if actor.shared is not None:
+            actor.rewind = Rewind(actor, actor.shared.pinned())
+
+        def act() -> None:
+            for one in batch:
+                actor.turn, actor.record, actor.turn_us = one.turn, one.record, one.turn_us
+                store.begin_turn()
+                self._act(actor, one.turn, one.take)
+                store.end_turn()
+                actor.hold(one.turn, one.take)
+            if actor.down or actor.scope is not life:  # a scope can't be asked in a thread
+                raise KilledMeanwhileError
+            store.commit()
+
+        try:
+            await self._away(actor, act)
+        except Exception as error:  # noqa: BLE001  whatever a turn raises is told in the scenario's terms
+            left = batch[len(actor.held) :]
+            actor.effects.clear()
+            if life.cancel_called:
+                actor.held += left
+                self._take_back_all(actor, MEANWHILE)
+            else:
+                await self._go_on_after_batch(actor, left, error)
             return
         effects = [one.effects for one in actor.held]
         actor.held.clear()
@@ -234,20 +286,39 @@ class DurableWorld(TrioWorld):
 
     # Turns that end badly
 
+    async def _go_on_after_batch(
+        self, actor: DurableContext, left: list[Held], error: Exception
+    ) -> None:
+        """Go on after turns of which the first of those left raised, or with none their commit."""
+        if isinstance(error, StoreError):
+            actor.held += left
+            await self._mend(actor, error)
+            return
+        assert left, "a commit raises nothing else"
+        if self.recorder is not None:
+            for one in left[1:]:  # whoever sent them repeats them
+                self.recorder.undone(self.now_us, actor.name, one.record, BEHIND)
+        await self._fail_alone(actor, left[0].turn, error)
+
     async def _go_on_after(
         self, actor: DurableContext, turn: Any, take: Callable[[], Any], error: Exception
     ) -> None:
-        """Go on after a turn that raised. What doesn't heal is raised: a damaged file, say."""
-        if isinstance(error, StoreConflictError):
+        """Go on after a turn that raised."""
+        if isinstance(error, StoreError):
             actor.hold(turn, take)
-            await self._take_again(actor, error)
-        elif isinstance(error, StoreFailedError):
-            await self._fail_all(actor, turn, error)
-        elif isinstance(error, StoreError):
-            self._take_back_all(actor, error.sentence)
-            raise error
+            await self._mend(actor, error)
         else:
             await self._fail_alone(actor, turn, error)
+
+    async def _mend(self, actor: DurableContext, error: StoreError) -> None:
+        """Undo all the turns that are held. What doesn't heal is raised: a damaged file, say."""
+        if isinstance(error, StoreConflictError):
+            await self._take_again(actor, error)
+        elif isinstance(error, StoreFailedError):
+            await self._fail_all(actor, actor.held[-1].turn, error)
+        else:
+            self._take_back_all(actor, error.sentence)
+            raise error
 
     async def _fail_alone(self, actor: DurableContext, turn: Any, error: Exception) -> None:
         """Undo one turn, which raised; those before it are committed first."""

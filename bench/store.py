@@ -14,8 +14,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,10 +25,13 @@ from actors.durable import GROUP_TURNS
 from actors.ledger import RUNS, Run
 from actors.messages import Completion
 from actors.stores.memory import MemoryStore, Undo
+from actors.stores.postgres import PostgresStore
 from actors.stores.sqlite import SqliteStore
+from bench.postgres import address, running_server
 from bench.submissions import submissions_per_s
 
 RUNS_KEPT = 1_000
+RUNNING = ExitStack()  # the one PostgreSQL server, once a store has asked for it
 RESULTS = {"750-byte rows": "", "20 KB results": "x" * 20_000}
 
 
@@ -107,11 +111,41 @@ def sqlite(synchronous: bool) -> Callable[[Path], Iterator[Way]]:
     return opened
 
 
+@contextmanager
+def in_postgres(folder: Path) -> Iterator[Way]:
+    """The store that several servers share, over a socket of this machine."""
+    with closing(opened_postgres(folder)) as store:
+        yield Way(store.table(RUNS), store.begin_turn, store.end_turn, store.commit)
+
+
+def opened_postgres(folder: Path) -> PostgresStore:
+    """A store in a new schema of the one server, which lies on the same disk as the others."""
+    return PostgresStore(address(postgres_server(folder.parent), folder.name.lower()))
+
+
+def opened_sqlite(folder: Path) -> SqliteStore:
+    """A store in a new file."""
+    return SqliteStore(folder / "store.db")
+
+
+@cache
+def postgres_server(folder: Path) -> str:
+    """Start the one server."""
+    place = Path(tempfile.mkdtemp(prefix="postgres-", dir=folder))
+    return RUNNING.enter_context(running_server(place))
+
+
 STORES = {
     "memory": (in_memory, 1),
     "sqlite, synchronous": (contextmanager(sqlite(True)), 1),
     f"the same, {GROUP_TURNS} turns a commit": (contextmanager(sqlite(True)), GROUP_TURNS),
     "sqlite, not synchronous": (contextmanager(sqlite(False)), 1),
+    "postgres": (in_postgres, 1),
+    f"postgres, {GROUP_TURNS} turns a commit": (in_postgres, GROUP_TURNS),
+}
+SERVERS: dict[str, Callable[[Path], Any]] = {
+    "sqlite, synchronous": opened_sqlite,
+    "postgres": opened_postgres,
 }
 
 
@@ -129,17 +163,18 @@ def measure(folder: Path, duration_s: float, rounds: int) -> dict[tuple[str, str
     return rates
 
 
-def measure_server(folder: Path, duration_s: float, rounds: int) -> dict[int, float]:
-    """Return the best rate of submissions by how many turns may share a commit."""
-    rates = dict.fromkeys((1, GROUP_TURNS), 0.0)
+def measure_servers(folder: Path, duration_s: float, rounds: int) -> dict[tuple[str, int], float]:
+    """Return the best rate of submissions of each store, by how many turns may share a commit."""
+    rates: dict[tuple[str, int], float] = {}
     for _ in range(rounds):
-        for group_turns, best in rates.items():
-            with (
-                tempfile.TemporaryDirectory(dir=folder) as place,
-                closing(SqliteStore(Path(place, "server.db"))) as store,
-            ):
-                rate = submissions_per_s(store, group_turns=group_turns, duration_s=duration_s)
-            rates[group_turns] = max(rate, best)
+        for name, open_store in SERVERS.items():
+            for group_turns in (1, GROUP_TURNS):
+                with (
+                    tempfile.TemporaryDirectory(dir=folder) as place,
+                    closing(open_store(Path(place))) as store,
+                ):
+                    rate = submissions_per_s(store, group_turns=group_turns, duration_s=duration_s)
+                rates[name, group_turns] = max(rate, rates.get((name, group_turns), 0))
     return rates
 
 
@@ -150,13 +185,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="on which disk; a temporary one if not given")
     given = parser.parse_args(arguments)
-    rates = measure(given.folder, given.seconds, given.rounds)
-    print(f"{'turns a second':28}" + "".join(f"{rows:>16}" for rows in RESULTS))
-    for name in STORES:
-        print(f"{name:28}" + "".join(f"{rates[name, rows]:>16,.0f}" for rows in RESULTS))
-    print(f"\n{'submissions a second':28}{'a commit each':>16}{'up to 64':>16}{'ratio':>16}")
-    alone, grouped = measure_server(given.folder, given.seconds, given.rounds).values()
-    print(f"{'sqlite, synchronous':28}{alone:>16,.0f}{grouped:>16,.0f}{grouped / alone:>15.1f}x")
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder, RUNNING:
+        rates = measure(Path(folder), given.seconds, given.rounds)
+        servers = measure_servers(Path(folder), given.seconds, given.rounds)
+        print(f"{'turns a second':28}" + "".join(f"{rows:>16}" for rows in RESULTS))
+        for name in STORES:
+            print(f"{name:28}" + "".join(f"{rates[name, rows]:>16,.0f}" for rows in RESULTS))
+        print(f"\n{'submissions a second':28}{'a commit each':>16}{'up to 64':>16}{'ratio':>16}")
+        for name in SERVERS:
+            alone, grouped = servers[name, 1], servers[name, GROUP_TURNS]
+            print(f"{name:28}{alone:>16,.0f}{grouped:>16,.0f}{grouped / alone:>15.1f}x")
 
 
 if __name__ == "__main__":

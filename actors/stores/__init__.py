@@ -5,5 +5,7 @@ claim. Nothing else, so that a dictionary, an embedded database and a server can
 A turn is a transaction: its writes commit together or never were.
 memory    dictionaries with an undo journal, for experiments and tests
 sqlite    one SQLite file, for deployment: what is committed survives a kill
+postgres  a PostgreSQL database, for several server processes
+rows      keys, rows and fields as databases hold them
 failures  what may go wrong with any of them, in words
 """

@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 class StoreError(Exception):
-    """Something is wrong with the store in `path`."""
+    """Something is wrong with the store in `path`, a file or a database's address."""
 
-    def __init__(self, path: Path, sentence: str) -> None:
+    def __init__(self, path: Path | str, sentence: str) -> None:
         self.path = path
         self.sentence = sentence
         super().__init__(f"{path}: {sentence}")
@@ -32,9 +32,9 @@ class UnusableStoreError(StoreError):
 
 
 class DamagedStoreError(StoreError):
-    """The file is damaged. Nothing of it was changed; `set_aside` makes room for a new one."""
+    """The store is damaged. Nothing of it was changed; `set_aside` makes room for a new file."""
 
-    def __init__(self, path: Path, sentence: str) -> None:
+    def __init__(self, path: Path | str, sentence: str) -> None:
         super().__init__(path, f"{sentence}; restore a backup, or set it aside and begin anew")
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from actors.actor import Key, Row, TableSpec
+from actors.stores.rows import RowCodec, read_key
 from actors.stores.sqlite import SqliteStore
-from actors.stores.sqlite.rows import RowCodec, read_key
 from actors.stores.sqlite.table import SqliteTable, quoted
 
 

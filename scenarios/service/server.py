@@ -5,17 +5,25 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.accounts.server import AccountedServer
 from actors.actor import Place
 from actors.edges.gateway import SERVER, Gateway
+from actors.stores.failures import StoreError
 from actors.stores.sqlite import SqliteStore
 from scenarios.graph_files import refusal
 from scenarios.problems import quote
 from scenarios.service.config import Resolved, ServerSettings
 from scenarios.service.doors import Doors
-from scenarios.service.files import SQLITE, lock_folder, make_folder, open_sqlite, write_secret
+from scenarios.service.files import (
+    SQLITE,
+    lock_folder,
+    make_folder,
+    open_sqlite,
+    store_problem,
+    write_secret,
+)
 from scenarios.service.process import open_log, say, serve
 from scenarios.service.reach import is_here, server_context
 from scenarios.service.web import web_edge
@@ -24,16 +32,22 @@ from transports.connection import Peer
 from transports.handshake import PROTOCOL
 from transports.listening import Address, parse_address
 
+if TYPE_CHECKING:
+    from actors.stores.postgres import PostgresStore
+
 DATABASE = "server.db"
 SOCKET = "owner.sock"
 KEY = "pairing.key"
 KEY_BYTES = 32
+POSTGRES = ("postgresql://", "postgres://")
 
 
 def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code. ScenarioError for what can be mended."""
     settings, origins = resolved.settings, resolved.origins
-    config = resolved.table("server", AccountedServer.Config, {})
+    # What other processes do in the same database is looked at only where there may be some.
+    usual = {"shared": is_postgres(settings.store)}
+    config = resolved.table("server", AccountedServer.Config, usual)
     address = listening_address(settings, origins)
     tls = server_context(settings.tls_cert, settings.tls_key, origins)
     make_folder(folder)
@@ -87,14 +101,36 @@ def listening_address(settings: ServerSettings, origins: dict[str, str]) -> Addr
     return address
 
 
-def open_store(text: str, place: str, folder: Path, say: Callable[[str], None]) -> SqliteStore:
+def open_store(
+    text: str, place: str, folder: Path, say: Callable[[str], None]
+) -> SqliteStore | PostgresStore:
     """Return the server's store; ScenarioError if it can't be had."""
     if not text:
         return open_sqlite(folder / DATABASE, say)
     if text.startswith(SQLITE):
         return open_sqlite(Path(text.removeprefix(SQLITE)), say)
+    if is_postgres(text):
+        return _open_postgres(text, place)
     cure = "write sqlite:PATH or postgresql://USER@HOST/DATABASE"
     raise refusal(place, f"{quote(text)} names no store", cure)
+
+
+def is_postgres(text: str) -> bool:
+    """Whether a store's text names a PostgreSQL database."""
+    return text.startswith(POSTGRES)
+
+
+def _open_postgres(address: str, place: str) -> PostgresStore:
+    try:
+        from actors.stores.postgres import PostgresStore  # noqa: PLC0415  an extra, for few
+    except ImportError:
+        raise refusal(
+            place, "PostgreSQL needs psycopg", "pip install 'pullcord[postgres]'"
+        ) from None
+    try:
+        return PostgresStore(address)
+    except StoreError as error:
+        raise store_problem(error) from None
 
 
 def pairing_key(folder: Path) -> bytes:

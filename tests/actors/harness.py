@@ -268,12 +268,13 @@ def make_cell(
     steps: tuple[Step, ...] = (),
     commit_hook: CommitHook | None = None,
     link: Callable[[Simulator, str, str], Link | None] | None = None,
+    host: Callable[[int, str], Any] | None = None,
 ) -> Simulator:
     """A server, a relay, an engine, an agent, and an owner if there are steps for one.
 
     `serve` makes a server of another kind.
     """
-    sim = simulator(seed, cell, commit_hook)
+    sim: Simulator = simulator(seed, cell, commit_hook) if host is None else host(seed, cell)
     here = (SESSION,)
     place = Place(name="server", sessions=here)
     sim.add("server", serve(place) if serve else Server(server or Server.Config(), place))

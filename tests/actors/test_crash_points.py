@@ -22,7 +22,8 @@ from actors.relay import Relay
 from actors.server import Server
 from actors.simulator import ActorContext, Simulator
 from actors.stores.memory import Undo
-from tests.actors.harness import SESSION, S, Trace, make_cell, put_to_work, rows
+from tests.actors.harness import SESSION, S, Trace, make_cell, put_to_work
+from tests.actors.verdicts import complaints
 from transports.faults.drop import Drop
 from transports.memory import Link
 
@@ -100,46 +101,6 @@ def play(
     trace = Trace()
     sim.run(0, trace)
     return sim, trace
-
-
-def complaints(sim: Simulator, trace: Trace) -> list[str]:
-    """What is not as it must be in the end."""
-    runs = rows(sim, "server", "runs")
-    starts, ends = len(trace.events("engine.started")), len(trace.events("run.terminal"))
-    refused = bool(trace.events("agent.refused"))  # its session was no longer shared
-    told = any(body.status in TERMINAL for body in trace.bodies(GraphRun))
-    holds = {
-        f"{len(runs)} runs were queued": len(runs) == (0 if refused else 1),
-        "a run stands still": all(run.status in TERMINAL for run in runs),
-        f"{ends} ends for {len(runs)} runs": ends == len(runs),
-        "the agent still waits": all(job.ended for job in rows(sim, "agent", "jobs")),
-        "nobody told the agent": told or refused,
-        f"the Graph started {starts} times": starts <= 1,
-        "the outbox is not empty": not rows(sim, "relay", "outbox"),
-        "the engine still reports an end": not any(
-            execution.open for execution in rows(sim, "engine", "executions")
-        ),
-        "the relay still looks after a run": not any(
-            attempt.open for attempt in rows(sim, "relay", "journal")
-        ),
-        "a completed run has no result": all(
-            run.status != "completed" or run.completion.result == "xx" for run in runs
-        ),
-        "a result was lost": executed(sim) <= known(runs),
-    }
-    return [complaint for complaint, true in holds.items() if not true]
-
-
-def executed(sim: Simulator) -> set[str]:
-    """The executions that ended, of which the relay told the engine that it has the end on disk."""
-    executions = rows(sim, "engine", "executions")
-    return {each.execution_id for each in executions if each.open is None and each.execution_id}
-
-
-def known(runs: list[Any]) -> set[str]:
-    """The executions of which the server knows the end."""
-    ends = [done for run in runs for done in (run.completion, run.late) if done is not None]
-    return {done.execution_id for done in ends if done.execution_id is not None}
 
 
 def turns_of(setting: str, story: str) -> int:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.actor import Commit
-from actors.durable import CONFLICT_TRIES, GROUP_TURNS, DurableWorld
+from actors.durable import BEHIND, CONFLICT_TRIES, GROUP_TURNS, DurableWorld
 from actors.errors import ActorFailedError, SimulationError
 from actors.stores.failures import DamagedStoreError
 from actors.stores.memory import MemoryTable
@@ -210,6 +210,56 @@ def test_a_turn_that_dies_behind_its_commit_is_kept_and_never_heard_of() -> None
     assert group.kept == ["0"]
 
 
+# Turns that wait for a database are taken all in one call of a thread
+
+
+def test_turns_of_a_shared_store_are_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Group(SharedPuppetStore(), threads)
+    calls: list[str] = []
+    away = DurableWorld._away
+
+    async def counted(world: Any, actor: Any, call: Any) -> None:
+        calls.append(actor.name)
+        await away(world, actor, call)
+
+    monkeypatch.setattr(DurableWorld, "_away", counted)
+    assert group.run() == group.kept == ["0", "1", "2"]
+    assert group.store.commits == [1, 3]
+    assert len(calls) == 3, "the start, its commit, and all else"
+
+
+@pytest.mark.parametrize("bad", ["0", "1", "2"])
+def test_one_that_raises_undoes_itself_and_those_behind_it_never_were(bad: str) -> None:
+    def act(context: Any, envelope: Envelope[Say]) -> None:
+        keeps(context, envelope)
+        if envelope.body.text == bad:
+            raise ValueError("a bug")
+
+    def host(seed: int, cell: str) -> DurableWorld:
+        return DurableWorld(seed, cell, clock=None, speed=SPEED, restart=RestartPolicy())
+
+    group = Group(SharedPuppetStore(), host, act=act)
+    assert group.run() == group.kept == list("012"[: int(bad)])
+    assert group.undone == [BEHIND] * (2 - int(bad)) + ["the turn failed: ValueError: a bug"]
+
+
+def test_damage_ends_the_actor_there_too() -> None:
+    damage = DamagedStoreError(HERE, "the file is damaged")
+    for store in (SharedPuppetStore(at_turn={2: damage}), SharedPuppetStore({2: damage})):
+        group = Group(store, threads)
+        with pytest.raises(DamagedStoreError, match="the file is damaged; restore a backup"):
+            group.run()
+        assert len(group.undone) == 3
+
+
+@pytest.mark.parametrize("bad", [2, 3, 4])
+def test_a_database_that_fails_in_one_of_them_undoes_all(bad: int) -> None:
+    group = Group(SharedPuppetStore(at_turn={bad: failed()}), threads)
+    assert group.run() == group.kept == []
+    assert len(group.undone) == 3
+    assert group.starts == 2
+
+
 # Conflicts
 
 
@@ -336,7 +386,7 @@ def test_an_actor_that_is_killed_in_a_turn_has_not_taken_it() -> None:
     group.world.at(8 * S, kill)
     assert group.run() == group.kept == []
     assert group.starts == 2
-    assert group.undone == ["the actor was killed during its turn"]
+    assert group.undone == ["the actor was killed during its turn"] * 3
 
 
 def test_an_actor_that_is_killed_at_its_commit_is_not_heard_but_has_committed() -> None:

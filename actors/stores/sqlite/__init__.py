@@ -3,7 +3,7 @@
 store        the file: opened, checked, migrated, set aside; turns and commits
 transaction  what is written since the last commit, and what a full disk makes of it
 table        rows with the fields that they are found by
-rows         keys, rows and fields as SQLite holds them
+copying      backups of an open database, and their way back
 lock         one process at a time;  reserve  room on the disk for the last commit
 """
 
@@ -14,6 +14,7 @@ from actors.stores.failures import (
     UnreadableRowError,
     UnusableStoreError,
 )
+from actors.stores.sqlite.copying import backup, restore
 from actors.stores.sqlite.store import SqliteStore, set_aside
 
 __all__ = [
@@ -23,5 +24,7 @@ __all__ = [
     "StoreFailedError",
     "UnreadableRowError",
     "UnusableStoreError",
+    "backup",
+    "restore",
     "set_aside",
 ]

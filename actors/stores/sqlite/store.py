@@ -139,7 +139,7 @@ def _opened(path: Path, synchronous: bool) -> sqlite3.Connection:
         cached_statements=STATEMENTS_KEPT,
     )
     try:
-        _check(connection, path)
+        check(connection, path)
         _set_up(connection, path, synchronous)
         _migrate(connection)
     except BaseException:
@@ -163,7 +163,7 @@ def _set_up(connection: sqlite3.Connection, path: Path, synchronous: bool) -> No
     connection.execute("PRAGMA temp_store = MEMORY")  # a full /tmp fails no turn
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def check(connection: sqlite3.Connection, path: Path) -> None:
     """Raise StoreError for a file that is not ours, too new, or damaged."""
     [(application,)] = connection.execute("PRAGMA application_id")
     [(version,)] = connection.execute("PRAGMA user_version")

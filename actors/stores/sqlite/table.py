@@ -15,7 +15,7 @@ import msgspec
 
 from actors.actor import Key, Row, TableSpec
 from actors.stores.failures import StoreError, UnreadableRowError
-from actors.stores.sqlite.rows import RowCodec, Value, read_key, write_key, write_value
+from actors.stores.rows import RowCodec, Value, read_key, write_key, write_value
 from actors.stores.sqlite.transaction import Transaction
 
 DEFINITIONS = "pullcord_tables"  # each table's name, and the indexes that it was built with

@@ -16,8 +16,9 @@ from actors.actor import Commit, Context, Place
 from actors.messages import GraphRun
 from actors.simulator import Simulator
 from tests.actors.harness import Trace, rows
-from tests.actors.test_crash_points import EACH_STORY, Kill, complaints
+from tests.actors.test_crash_points import EACH_STORY, Kill
 from tests.actors.test_crash_points import play as play_with
+from tests.actors.verdicts import complaints
 from transports.faults.drop import Drop
 
 

@@ -24,7 +24,7 @@ from actors.graphs.trail import (
     seed_of,
 )
 from actors.messages import Completion
-from actors.stores.sqlite.rows import RowCodec
+from actors.stores.rows import RowCodec
 from tests.actors.harness import FakeContext
 
 ANSWER = AgentAnswer(

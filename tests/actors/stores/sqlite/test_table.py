@@ -7,7 +7,6 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from enum import Enum, IntEnum
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,20 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from actors.actor import TableSpec
 from actors.stores.memory import MemoryStore
 from actors.stores.sqlite import SqliteStore, StoreFailedError, UnreadableRowError
+from tests.actors.stores.rows import (
+    COLOURS,
+    FIELDS,
+    FOUND,
+    KINDS,
+    TEXTS,
+    Colour,
+    Found,
+    Short,
+    Strict,
+)
 from tests.actors.stores.sqlite.opened import Disk, OpenedSqlite
 from tests.contracts.store import ITEMS, OTHERS, Item, StoreContract, item, model_scan
+from tests.contracts.store_machine import INDEXES, KEYS, ROWS, Rows, prefixes
 
 
 class TestSqliteStore(StoreContract):
@@ -42,17 +53,6 @@ class TestSqliteStore(StoreContract):
 
 
 # Against a model: turns that share commits, are rolled back, fail; a disk that is full
-
-KEYS = (("a",), ("a", "b"), ("a\x00",), ("ab",), ("", "b"), ("\U0001f642",))
-LONG = "x" * 9_000  # several pages: what a full disk refuses
-ROWS = st.builds(
-    item,
-    st.sampled_from(["left", "right", None]),
-    st.integers(0, 3),
-    st.sampled_from(["", "é", "\x00", LONG]),
-)
-INDEXES = st.sampled_from(sorted(ITEMS.indexes))
-Rows = dict[Any, Item]
 
 
 class Against(RuleBasedStateMachine):
@@ -182,65 +182,11 @@ class Against(RuleBasedStateMachine):
         assert found == self.rows
 
 
-@st.composite
-def prefixes(draw: st.DrawFn, index: str) -> tuple[tuple[Any, ...], Any]:
-    """A prefix of an index's fields, whole or not, and a bound on the field behind it."""
-    values: dict[str, st.SearchStrategy[Any]] = {
-        "shelf": st.sampled_from(["left", "right"]),
-        "order": st.integers(0, 3),
-        "note": st.sampled_from(["", "é", "\x00"]),
-    }
-    fields = ITEMS.indexes[index]
-    length = draw(st.integers(0, len(fields)))
-    prefix = tuple(draw(values[field]) for field in fields[:length])
-    bound = draw(st.none() | values[fields[length]]) if length < len(fields) else None
-    return prefix, bound
-
-
 TestAgainstModel = Against.TestCase
 TestAgainstModel.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 
 
 # Every kind of indexed field, in the order of the store in memory
-
-
-class Colour(Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-class Level(IntEnum):
-    LOW = 1
-    HIGH = 20
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A row whose fields are of every type that an index may have."""
-
-    text: str | None = None
-    number: int | float | None = None
-    truth: bool | None = None
-    data: bytes | None = None
-    level: Level | None = None
-    colour: Colour | None = None
-    order: int = 0
-
-
-FIELDS = ("text", "number", "truth", "data", "level")
-KINDS = TableSpec("kinds", Found, **{field: (field, "order") for field in FIELDS})
-COLOURS = TableSpec("colours", Found, colour=("colour",))
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
-FOUND = st.builds(
-    Found,
-    text=st.none() | TEXTS,
-    number=st.none()
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False),
-    truth=st.none() | st.booleans(),
-    data=st.none() | st.binary(max_size=3),
-    level=st.none() | st.sampled_from(Level),
-    order=st.integers(0, 1),
-)
 
 
 @pytest.fixture
@@ -367,14 +313,6 @@ def test_names_that_differ_by_case_alone_are_refused(store: SqliteStore) -> None
 # A table whose definition changes
 
 
-class Short(msgspec.Struct, frozen=True):
-    """An item as a later version of the program has it: less, more, and found by other fields."""
-
-    order: int
-    shelf: str | None = None
-    colour: str = "grey"
-
-
 def opened(path: Path) -> closing[SqliteStore]:
     return closing(SqliteStore(path, synchronous=False))
 
@@ -418,14 +356,6 @@ def test_building_is_part_of_its_turn(tmp_path: Path) -> None:
     with opened(path) as store:
         assert store.table(ITEMS).scan("order", limit=9) == [item(None, 1), item("left", 3)]
         assert store._transaction._written == [], "and was as before"
-
-
-class Strict(msgspec.Struct, frozen=True):
-    """An item as a version has it that wants a shelf: not every row can be read."""
-
-    shelf: str
-    order: int
-    note: str = ""
 
 
 CAUSE = (

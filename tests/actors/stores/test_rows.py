@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actors.engine import Execution
 from actors.ledger import Run
 from actors.messages import Completion
-from actors.stores.sqlite.rows import RowCodec, read_key, write_key
+from actors.stores.rows import RowCodec, read_key, write_key
 from transports.units import Duration
 
 TEXTS = st.text(

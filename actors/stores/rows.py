@@ -1,7 +1,7 @@
-"""Keys, rows and indexed values as SQLite holds them, in the order that Python gives them.
+"""Keys, rows and indexed values as databases hold them, in the order that Python gives them.
 
-A row is JSON, so that the sqlite3 command shows it and queries it. What JSON can't say (NaN, bytes
-of unknown meaning) comes back as something else: such a row is written as msgpack, a blob.
+A row is JSON, so that people can look at it and query it. What JSON can't say (NaN, bytes of
+unknown meaning) comes back as something else: such a row is written as msgpack, a blob.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _PLAIN = frozenset((str, int, float, bytes, bool, type(None)))
 def write_key(key: Key) -> str:
     """Return a key as the text that stands for it."""
     if isinstance(key, str):
-        return _escape(key)
+        return write_text(key)
     assert key, "a key of no texts"
-    return "".join([_escape(text) + _END for text in key])
+    return "".join([write_text(text) + _END for text in key])
 
 
 def read_key(text: str) -> Key:
@@ -44,7 +44,8 @@ def read_key(text: str) -> Key:
     return tuple(map(_unescape, texts)) if texts else _unescape(rest)
 
 
-def _escape(text: str) -> str:
+def write_text(text: str) -> str:
+    """Return a text without NUL, in the same order among others; almost all are themselves."""
     return _LOW.sub(lambda found: _ESCAPES[found[0]], text) if _LOW.search(text) else text
 
 
@@ -53,7 +54,7 @@ def _unescape(text: str) -> str:
 
 
 def write_value(value: Any) -> Value:
-    """Return an indexed field as SQLite compares it; TypeError for what has no place in an order.
+    """Return an indexed field as databases compare it; TypeError for what has no place in an order.
 
     NaN is one: SQLite takes it for None.
     """
