@@ -25,7 +25,7 @@ FILE_LIMIT_LINES = 500
 LAYOUT_LINES = range(3, 10)
 
 # Packages that call the methods of classes which derive from theirs.
-FRAMEWORKS = frozenset(("pytest", "textual"))
+FRAMEWORKS = frozenset(("pytest", "textual", "trio"))
 
 SKIPPED_FOLDERS = frozenset(("results", "__pycache__", "dist", "node_modules"))
 TEXT_SUFFIXES = frozenset((".py", ".toml", ".md", ".js", ".j2", ".css", ".txt", ".json"))
