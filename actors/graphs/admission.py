@@ -86,8 +86,8 @@ class Admission:
 
     def refusal(self, operation: Operation) -> Settlement | None:
         """Return why an agent is not asked now nor later, None if it may be."""
-        ceiling, needs = self.limits.token_ceiling, needs_of(operation)
-        if ceiling is not None and self.spent + needs > ceiling:
+        ceiling = self.limits.token_ceiling
+        if ceiling is not None and self.spent + (needs := needs_of(operation)) > ceiling:
             message = f"the token ceiling is reached: {self.spent:,} of {ceiling:,} are used"
             if needs > 1:
                 message += f", and the agent asks for up to {needs:,}"
@@ -115,6 +115,8 @@ class Admission:
 
     def reserve(self, operation: Operation) -> None:
         """Keep for an agent what it may still use, and no more."""
+        if operation.request.options.max_tokens is None:
+            return
         self.reserved -= operation.reserved
         operation.reserved = operation.tokens_left or 0
         self.reserved += operation.reserved
