@@ -55,6 +55,11 @@ class Admission:
         """What the run has cost so far."""
         return fsum(self.costs)
 
+    @property
+    def is_queued(self) -> bool:
+        """Whether an agent waits for its turn."""
+        return any(one.state != "over" for line in (self.back, self.queue) for one in line)
+
     def head(self) -> tuple[Operation, Settlement | None] | None:
         """Take the agent at the head of the queue, and why it is refused if it is.
 

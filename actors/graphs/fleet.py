@@ -373,6 +373,13 @@ class Fleet:
         """Whether the run has ended and everything that it used is counted."""
         return self.ended is not None and not self.admission.flying
 
+    @property
+    def is_parked(self) -> bool:
+        """Whether nothing of the run goes on by itself: all that is open waits for its owner."""
+        calls, admission = self.calls.open, self.admission
+        idle = not (self.sleeping or self.noted or admission.flying or admission.is_queued)
+        return self.ended is None and idle and bool(calls) and all(c.waits for c in calls.values())
+
     def completion(self) -> Completion:
         """Return the end of a run that is over, with all that it used."""
         assert self.ended is not None, "it is asked for once the run is over"
