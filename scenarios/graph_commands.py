@@ -213,7 +213,7 @@ def save(
 def show(graph: Annotated[str, GraphArgument], /) -> int:
     """Print a Graph's source."""
     from scenarios.graph_files import find_graph
+    from scenarios.terminal import write_outside_text
 
-    text = find_graph(graph).text
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    write_outside_text(find_graph(graph).text)
     return 0
