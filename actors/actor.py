@@ -57,11 +57,18 @@ class Table(Protocol[Row]):
         """Remove the row if there is one."""
 
     def scan(
-        self, index: str, prefix: tuple[Any, ...] = (), *, limit: int, up_to: Any = None
+        self,
+        index: str,
+        prefix: tuple[Any, ...] = (),
+        *,
+        limit: int,
+        up_to: Any = None,
+        above: Any = None,
     ) -> list[Row]:
         """Return the first `limit` rows whose indexed fields start with `prefix`, in index order.
 
-        With `up_to`, only rows whose next field is at most that.
+        With `up_to`, only rows whose next field is at most that; with `above`, more than that, so
+        that a listing goes on behind the last row that it has shown.
         """
 
     def claim(

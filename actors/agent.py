@@ -297,7 +297,7 @@ class Agent:
         if asked is None:
             return
         context.log("agent.refused", code=envelope.body.code)
-        if envelope.body.code == QUEUE_FULL.code:
+        if envelope.body.code == QUEUE_FULL:
             context.set_timer(f"again:{asked.number}", self.timeout_us)
             return
         self.end(context, asked)

@@ -19,6 +19,7 @@ from actors.messages import (
     Completion,
     FleetAcknowledged,
     FleetCancel,
+    FleetDrop,
     FleetFinished,
     FleetQuery,
     FleetRun,
@@ -28,6 +29,7 @@ from actors.messages import (
 from transports.envelope import Envelope
 from transports.units import Duration
 
+DROPPED_TEXT = "the Graph did not stop when it was told to, and was dropped"
 RECOVER_LIMIT = 1_000  # attempts that a new boot looks after; a desktop runs a few at a time
 Alphabet = Literal["ascii", "japanese", "emoji", "quotes", "control"]
 LETTERS: Mapping[str, str] = {
@@ -95,6 +97,7 @@ class Engine:
             FleetRun: self.on_run,
             FleetQuery: self.on_query,
             FleetCancel: self.on_cancel,
+            FleetDrop: self.on_drop,
             FleetAcknowledged: self.on_acknowledged,
             Unanswered: self.on_unanswered,
         }
@@ -128,6 +131,7 @@ class Engine:
         channel = envelope.body.channel
         known = self.executions.get(channel)
         if known is not None:
+            self.reopen(context, known)
             return self.standing(known)
         execution_id = context.new_id()
         known = Execution(
@@ -167,7 +171,15 @@ class Engine:
         if known is None:
             known = Execution(channel=channel, execution_id=None, relay=envelope.source, open=None)
             self.executions.put(channel, known)
+        self.reopen(context, known)
         return self.standing(known)
+
+    def reopen(self, context: Context, execution: Execution) -> None:
+        """Report an acknowledged end again: who asks has lost it, as a restored store has."""
+        if execution.completion is not None and not execution.open:
+            execution = _replace(execution, open=True)
+            self.executions.put(execution.channel, execution)
+            self.report(context, execution)
 
     def on_cancel(self, context: Context, envelope: Envelope[FleetCancel]) -> None:
         """Begin to stop an execution; it may still end by itself before that is done."""
@@ -179,6 +191,20 @@ class Engine:
     def stop(self, context: Context, execution_id: str) -> None:
         """Let an execution's Graph end soon."""
         context.set_timer("stop:" + execution_id, self.config.stop_us)
+
+    def on_drop(self, context: Context, envelope: Envelope[FleetDrop]) -> None:
+        """End an execution that does not stop."""
+        execution = self.running.get(envelope.body.execution_id)
+        if execution is not None:
+            context.log("engine.stopping", run=run_of(execution.channel))
+            self.drop(context, envelope.body.execution_id)
+
+    def drop(self, context: Context, execution_id: str) -> None:
+        """End an execution's Graph now."""
+        context.cancel_timer("end:" + execution_id)
+        context.cancel_timer("stop:" + execution_id)
+        done = Completion(execution_id=execution_id, status="cancelled", error=DROPPED_TEXT)
+        self.finish(context, self.running.pop(execution_id), done)
 
     def on_timer(self, context: Context, timer: str) -> None:
         """End an execution, by itself or because it was stopped; or report an end again."""

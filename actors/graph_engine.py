@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from actors.actor import Context, Handler, Place, TableSpec, Unanswered
-from actors.engine import Engine, Execution, run_of
+from actors.engine import DROPPED_TEXT, Engine, Execution, run_of
 from actors.graphs import approvals
 from actors.graphs.admission import FLYING_LIMIT, Slots
 from actors.graphs.fleet import Fleet
@@ -41,6 +41,7 @@ from actors.messages import (
     Completion,
     FleetAcknowledged,
     FleetCancel,
+    FleetDrop,
     FleetQuery,
     FleetRun,
     FleetStarted,
@@ -146,6 +147,7 @@ class GraphEngine(Engine):
             FleetRun: self.on_run,
             FleetQuery: self.on_query,
             FleetCancel: self.on_cancel,
+            FleetDrop: self.on_drop,
             FleetAcknowledged: self.on_acknowledged,
             AgentAnswer: self.on_answer,
             ToolAnswer: self.on_tool_answer,
@@ -201,8 +203,8 @@ class GraphEngine(Engine):
     def launch(self, context: Context, execution: Execution, run: FleetRun) -> None:
         """Let an execution's Graph run."""
         fleet = self.new_fleet(execution)
-        graph, args = self.graph or run.slug, {**self.config.args, **run.arguments}
-        if self.rights.may_ask(graph, self.library):
+        graph, args = self.graph_of(run), {**self.config.args, **run.arguments}
+        if self.rights.may_ask(graph, fleet.library):
             beginning = Beginning(
                 execution_id=fleet.execution_id,
                 graph=graph,
@@ -226,9 +228,17 @@ class GraphEngine(Engine):
             self.place,
             self.limits,
             self.slots,
-            self.library,
+            self.library_of(execution),
             self.rights,
         )
+
+    def graph_of(self, run: FleetRun) -> str:
+        """Return the name of the Graph that runs."""
+        return self.graph or run.slug
+
+    def library_of(self, execution: Execution) -> Mapping[str, str]:
+        """Return the texts of all Graphs that an execution may call, by name."""
+        return self.library
 
     def keep(self, fleet: Fleet) -> None:
         """Have a fleet at work."""
@@ -267,6 +277,14 @@ class GraphEngine(Engine):
         self.waiting = deque(one for one in self.waiting if one[0].execution_id != execution_id)
         execution = self.running.pop(execution_id)
         self.finish(context, execution, Completion(execution_id=execution_id, status="cancelled"))
+
+    def drop(self, context: Context, execution_id: str) -> None:
+        """End an execution now, whatever its agents do; what they still use is not counted."""
+        fleet = self.fleets.get(execution_id)
+        if fleet is None:
+            self.stop(context, execution_id)
+        else:
+            fleet.drop(context, DROPPED_TEXT)
 
     def on_answer(self, context: Context, envelope: Envelope[AgentAnswer]) -> None:
         """Note an agent's end."""

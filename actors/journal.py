@@ -45,3 +45,11 @@ ENABLED = Project(True)
 ATTEMPTED = Completion(
     execution_id=None, status="interrupted", error="this desktop attempted the run before"
 )
+NEVER_GOT = Completion(
+    execution_id=None, status="interrupted", error="the engine never got this run"
+)
+NOT_STOPPED = Completion(
+    execution_id=None,
+    status="cancelled",
+    error="the Graph did not stop when it was told to, and its engine said nothing of it",
+)

@@ -7,11 +7,27 @@ from typing import Any
 import msgspec
 
 from actors.actor import TableSpec
-from actors.messages import Command, Completion, Natural, SessionListing, SessionMeta
+from actors.messages import (
+    TERMINAL,
+    Command,
+    Completion,
+    GraphRun,
+    Natural,
+    SessionListing,
+    SessionMeta,
+)
+from actors.text import units
+
+NOTHING = Completion(execution_id=None, status="interrupted")  # in place of a completion
+
+_replace = msgspec.structs.replace
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One run's row. `open_on` and `due_us` are indexed; None takes the row out of the index."""
+    """One run's row. `open_on` and `due_us` are indexed; None takes the row out of the index.
+
+    Runs are offered in the order of their `rank`, those of one rank as they were queued.
+    """
 
     command_id: str
     agent: str
@@ -36,6 +52,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     completion: Completion | None = None
     late: Completion | None = None
     traceparent: str = ""
+    rank: int = 0
     awaiting: Natural | msgspec.UnsetType = msgspec.UNSET  # calls that wait for the desktop's owner
 
     def command(self) -> Command:
@@ -48,6 +65,45 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             generation=self.generation,
             arguments=self.arguments,
             traceparent=self.traceparent,
+        )
+
+    def ending(self, was: str, cause: str) -> dict[str, Any]:
+        """Return the fields of its end's event; a result's size is its text's, in two units."""
+        done = self.completion or NOTHING
+        text = done.result if isinstance(done.result, str) else ""
+        return {
+            "run": self.command_id,
+            "status": self.status,
+            "cause": cause,
+            "was": was,
+            "tokens": done.total_tokens,
+            "cost": done.reported_cost,
+            "truncated": done.result_truncated,
+            "chars": units(text),
+            "bytes": len(text) if text.isascii() else len(text.encode()),
+        }
+
+    def answer(self) -> GraphRun:
+        """Return the run as its agent sees it."""
+        answer = GraphRun(
+            command_id=self.command_id,
+            status=self.status,
+            error=self.error,
+            cancel_requested=self.cancel_requested,
+            poll_after_us=None if self.status in TERMINAL else self.hint_us,
+            awaiting_approval=self.awaiting or msgspec.UNSET,
+        )
+        done = self.completion
+        if done is None:
+            return answer
+        return _replace(
+            answer,
+            result=done.result if self.status == "completed" else None,
+            result_truncated=done.result_truncated,
+            error=self.error or done.error,
+            execution_id=done.execution_id,
+            total_tokens=done.total_tokens,
+            reported_cost=done.reported_cost,
         )
 
 
@@ -75,11 +131,6 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     project: str
     meta: SessionMeta
 
-    @classmethod
-    def by(cls, device: str, meta: SessionMeta) -> Shared:
-        """Return the row of a session that a device shares."""
-        return cls(device=device, project=meta.project, meta=meta)
-
     def listing(self) -> SessionListing:
         """Return the session as an agent sees it."""
         meta = self.meta
@@ -93,9 +144,20 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         )
 
 
-RUNS = TableSpec("runs", Run, open=("open_on", "queued_us"), load=("open_for",), due=("due_us",))
+class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How far a device has come in the order of its runs: the highest rank that has started."""
+
+    rank: int
+
+
+RUNS = TableSpec(
+    "runs",
+    Run,
+    open=("open_on", "rank", "queued_us"),
+    load=("open_for", "open_on"),
+    due=("due_us",),
+)
 TICKETS = TableSpec("tickets", Ticket)
 DEVICES = TableSpec("devices", Device)
+TURNS = TableSpec("turns", Turn)
 SESSIONS = TableSpec("sessions", Shared, project=("project",), device=("device",))
-
-NOTHING = Completion(execution_id=None, status="interrupted")  # in place of a completion

@@ -243,6 +243,12 @@ class FleetCancel(Message, frozen=True, kw_only=True):
     execution_id: str
 
 
+class FleetDrop(Message, frozen=True, kw_only=True):
+    """Relay tells its engine to end an execution at once, whatever it does: it did not stop."""
+
+    execution_id: str
+
+
 class FleetStarted(Message, frozen=True, kw_only=True):
     """Engine answers that the channel's Graph runs, or has run, under this execution id.
 
@@ -329,8 +335,16 @@ KEY_REUSED = Failure(
     error="idempotency_key was used for another request: take a new key",
 )
 KEY_LENGTH = Failure(code="bad_request", error="idempotency_key must have 8 to 128 characters")
-QUEUE_FULL = Failure(code="queue_full", error="too many runs are open: wait for some to end")
+ARGUMENTS_SIZE = Failure(code="bad_request", error="arguments may have 262,144 bytes of JSON")
+QUEUE_FULL = "queue_full"  # the code of a refusal that time or an owner lifts
 GO = StartAnswer(go=True)
 CONTINUE = ControlAnswer(stop=False)
 STOP_CANCELLED = ControlAnswer(stop=True, reason="cancel")
 STOP_CLOSED = ControlAnswer(stop=True, reason="closed")
+
+
+def queue_full(whose: str, limit: int) -> Failure:
+    """Return the refusal of a run beyond a limit: whose, how many, and what to do."""
+    have = f"{whose} has {limit} open runs, as many as it may"
+    cure = "wait for some to end, or ask the owner for a higher limit"
+    return Failure(code=QUEUE_FULL, error=f"{have}: {cure}")

@@ -12,20 +12,32 @@ The server keeps no truth in attributes, so several can share one database.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET
 
-from actors.actor import Context, Handler, Place, meta_of
-from actors.ledger import DEVICES, NOTHING, RUNS, SESSIONS, TICKETS, Device, Run, Shared, Ticket
+from actors.actor import Context, Handler, Place, TableSpec, meta_of
+from actors.hints import Hints
+from actors.ledger import (
+    DEVICES,
+    RUNS,
+    SESSIONS,
+    TICKETS,
+    TURNS,
+    Device,
+    Run,
+    Shared,
+    Ticket,
+    Turn,
+)
 from actors.messages import (
+    ARGUMENTS_SIZE,
     CONTINUE,
     GO,
     KEY_LENGTH,
     KEY_REUSED,
     NOT_FOUND,
-    QUEUE_FULL,
     STOP_CANCELLED,
     STOP_CLOSED,
     TERMINAL,
@@ -47,11 +59,12 @@ from actors.messages import (
     Start,
     StartAnswer,
     Sync,
+    queue_full,
 )
-from actors.text import units
+from actors.server_config import ServerConfig
 from actors.transitions import ERRORS, TARGETS
+from actors.waiting import TIMER, Waiting
 from transports.envelope import Envelope
-from transports.units import Duration, parse_duration
 
 SESSIONS_LIMIT = 100  # the account's bound on a sync; more would make every sync heavy
 OFFER_LIMIT = 100  # a relay is one worker: more commands than these only age in its memory
@@ -59,9 +72,9 @@ SWEEP_LIMIT = 100  # rows a sweep changes in one turn, so that a turn stays shor
 SWEEP_PAUSE_US = 1_000_000  # after a start: one that can't be committed is not tried without end
 LIST_LIMIT = 50  # the account's bound on a listing
 KEY_CHARS = (8, 128)  # the account's bounds on an idempotency key
+ARGUMENTS_LIMIT_BYTES = 1 << 18  # of a run, and of a sync's runs together: they must fit a frame
 DEFAULT_POLL_US = 20_000_000  # the account's poll interval, until a relay says its own
 SEEN_US = 60_000_000  # how exactly a device's last contact is kept: an idle sync writes nothing
-RUNNING_HINT_US = 10_000_000  # the account's flat poll that beats a backoff
 
 NO_COMMANDS = Commands(commands=())
 NOT_BUILT = (None, None)  # no row's answer was built yet
@@ -73,43 +86,24 @@ _meaning = msgspec.json.Encoder(order="sorted").encode
 class Server:
     """See the module's docstring."""
 
-    caches = frozenset({"answers"})  # each stands for one row: what is left of an undone turn too
+    caches = frozenset({"answers", "heard"})  # what is left in them of an undone turn does no harm
 
-    class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    class Config(ServerConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What a scenario may set of a server."""
 
-        start_deadline_us: Annotated[Duration, "a run that has not started by then has expired"] = (
-            msgspec.field(name="start_deadline", default=parse_duration("7d"))
-        )
-        run_deadline_us: Annotated[
-            Duration, "a run that has not ended so long after its start is interrupted"
-        ] = msgspec.field(name="run_deadline", default=parse_duration("1d"))
-        retention_us: Annotated[Duration, "how long an ended run is kept"] = msgspec.field(
-            name="retention", default=parse_duration("30d")
-        )
-        agent_limit: Annotated[int, msgspec.Meta(ge=1), "open runs an agent may have"] = 1_000
-        device_limit: Annotated[int, msgspec.Meta(ge=1), "open runs a desktop may have"] = 10_000
-        wait_limit_us: Annotated[
-            Duration, "how long it holds back a poll that would wait; 0s never"
-        ] = msgspec.field(name="wait_limit", default=Duration(0))
-        hints: Annotated[bool, "tells agents when to poll next, fixed at each change of a run"] = (
-            False
-        )
-        reconcile: Annotated[bool, "ends runs that a relay no longer reports"] = False
+    RUNS: ClassVar[TableSpec[Any]] = RUNS
+    SESSIONS: ClassVar[TableSpec[Any]] = SESSIONS
 
     def __init__(self, config: Config, place: Place) -> None:
         self.config = config
-        given: dict[str, list[Shared]] = {}
+        given: dict[str, list[SessionMeta]] = {}
         for session in place.sessions:
             if session.shared:
-                row = Shared.by(session.relay, meta_of(session))
-                given.setdefault(session.relay, []).append(row)
+                given.setdefault(session.relay, []).append(meta_of(session))
         # A sweep that comes by this is early enough for whatever becomes of a run.
         limits = (config.start_deadline_us, config.run_deadline_us, config.retention_us)
         self.shortest_us = min(limits)
-        self.given = [
-            (device, rows, tuple(row.meta for row in rows)) for device, rows in given.items()
-        ]
+        self.given = [(device, tuple(metas)) for device, metas in given.items()]
         self.handlers: Mapping[type[Any], Handler] = {
             ListGraphSessions: self.on_list,
             RunGraphSession: self.on_run,
@@ -124,10 +118,11 @@ class Server:
     def on_start(self, context: Context) -> None:
         """Rebuild the caches; share what the scenario says was shared before it begins."""
         table = context.store.table
-        self.runs, self.tickets, self.devices = table(RUNS), table(TICKETS), table(DEVICES)
-        self.sessions = table(SESSIONS)
+        self.runs, self.sessions = table(self.RUNS), table(self.SESSIONS)
+        self.tickets, self.devices, self.turns = table(TICKETS), table(DEVICES), table(TURNS)
+        self.hints = Hints(context.store, self.config.wait_limit_us) if self.config.hints else None
         self.answers: dict[str, tuple[Run, GraphRun]] = {}
-        self.waiting: dict[str, tuple[int, list[Envelope[Any]]]] = {}  # until when, and who
+        self.waiting = Waiting()
         self.sweep_at_us: int | None = None
         self.share_given(context.stamp_us)
         if self.runs.count("due"):
@@ -135,18 +130,18 @@ class Server:
 
     def share_given(self, now_us: int) -> None:
         """Be as if each relay had synced once: a scenario begins in a world that runs already."""
-        for device, rows, metas in self.given:
+        for device, metas in self.given:
             known = Device(boot="", seen_us=now_us, poll_us=DEFAULT_POLL_US, sessions=metas)
             if self.devices.insert_unique(device, known):
-                for row in rows:
-                    self.sessions.put(row.meta.id, row)
+                for meta in metas:
+                    self.sessions.put(meta.id, self.shared_by(device, meta))
 
     def on_timer(self, context: Context, timer: str) -> None:
         """Sweep what is overdue, or answer an agent that waited long enough."""
         if timer == "sweep":
             self.sweep(context)
         else:
-            self.answer_waiting(context, timer.removeprefix("wait:"))
+            self.answer_waiting(context, timer.removeprefix(TIMER))
 
     # Agents
 
@@ -155,9 +150,16 @@ class Server:
         body = envelope.body
         if not 1 <= body.limit <= LIST_LIMIT:
             return Failure(code="bad_request", error=f"limit must be 1 to {LIST_LIMIT}")
-        rows = self.sessions.scan("project", (body.project_id,), limit=body.limit)
-        listing = tuple(row.listing() for row in rows)
+        listing = tuple(row.listing() for row in self.shared_with(envelope.source, body))
         return GraphSessions(project_id=body.project_id, sessions=listing)
+
+    def session_for(self, agent: str, session: str) -> Shared | None:
+        """Find a session that an agent may run."""
+        return self.sessions.get(session)
+
+    def shared_with(self, agent: str, body: ListGraphSessions) -> list[Shared]:
+        """Find the sessions that an agent is shown."""
+        return self.sessions.scan("project", (body.project_id,), limit=body.limit)
 
     def on_run(self, context: Context, envelope: Envelope[RunGraphSession]) -> Message:
         """Queue a run, or return the ticket that the key stands for already."""
@@ -165,22 +167,35 @@ class Server:
         if not KEY_CHARS[0] <= len(body.idempotency_key) <= KEY_CHARS[1]:
             return KEY_LENGTH
         meaning = _meaning((body.graph_session_id, body.arguments))
+        if len(meaning) > ARGUMENTS_LIMIT_BYTES:
+            return ARGUMENTS_SIZE
         ticket = self.tickets.get((agent, body.idempotency_key))
         if ticket is not None:
             return self.replay(context, envelope, ticket, meaning)
-        shared = self.sessions.get(body.graph_session_id)
+        shared = self.session_for(agent, body.graph_session_id)
         if shared is None:
             return NOT_FOUND
-        if (
-            self.runs.count("load", (agent,)) >= self.config.agent_limit
-            or self.runs.count("open", (shared.device,)) >= self.config.device_limit
-        ):
-            return QUEUE_FULL
+        refusal = self.full(agent, shared.device)
+        if refusal is not None:
+            return refusal
         run = self.queue(context, agent, body, shared)
         self.tickets.insert_unique(
             (agent, run.key), Ticket(meaning=meaning, command_id=run.command_id)
         )
         return self.answer(run)
+
+    def limits(self, agent: str, device: str) -> tuple[int, int]:
+        """How many open runs an agent may have, and a device."""
+        return self.config.agent_limit, self.config.device_limit
+
+    def full(self, agent: str, device: str) -> Failure | None:
+        """Refuse a run beyond a limit, by the limit's name and number."""
+        agent_limit, device_limit = self.limits(agent, device)
+        if self.runs.count("load", (agent,)) >= agent_limit:
+            return queue_full("this agent", agent_limit)
+        if self.runs.count("open", (device,)) >= device_limit:
+            return queue_full("this desktop", device_limit)
+        return None
 
     def replay(
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
@@ -198,29 +213,41 @@ class Server:
     def queue(self, context: Context, agent: str, body: RunGraphSession, shared: Shared) -> Run:
         """Write a new run."""
         now_us = context.stamp_us
-        device = self.devices.get(shared.device)
-        poll_us = DEFAULT_POLL_US if device is None else device.poll_us
-        run = Run(
+        run = self.new_run(context, agent, body, shared)
+        self.runs.put(run.command_id, run)
+        self.arm_sweep(context, now_us + self.shortest_us, now_us)
+        context.log("run.queued", run=run.command_id, agent=agent, session=run.session)
+        return run
+
+    def new_run(self, context: Context, agent: str, body: RunGraphSession, shared: Shared) -> Run:
+        """Return the row of a new run."""
+        device, now_us, hint_us, rank = shared.device, context.stamp_us, None, 0
+        if self.hints is not None:
+            known = self.devices.get(device)
+            poll_us = DEFAULT_POLL_US if known is None else known.poll_us
+            ahead = self.runs.count("open", (device,))
+            hint_us = self.hints.queued_us(device, shared.meta.id, poll_us, ahead, now_us)
+        if self.config.fair:  # behind as many others as the agent has open itself
+            turn = self.turns.get(device)
+            rank = self.runs.count("load", (agent, device)) + (0 if turn is None else turn.rank) + 1
+        return Run(
             command_id=context.new_id(),
             agent=agent,
             key=body.idempotency_key,
-            device=shared.device,
+            device=device,
             session=shared.meta.id,
             slug=shared.meta.slug,
             generation=shared.meta.generation,
             arguments=body.arguments,
             status="queued",
             queued_us=now_us,
-            open_on=shared.device,
+            open_on=device,
             open_for=agent,
             due_us=now_us + self.config.start_deadline_us,
-            hint_us=poll_us if self.config.hints else None,
+            hint_us=hint_us,
             traceparent=context.traceparent,
+            rank=rank,
         )
-        self.runs.put(run.command_id, run)
-        self.arm_sweep(context, now_us + self.shortest_us, now_us)
-        context.log("run.queued", run=run.command_id, agent=agent, session=run.session)
-        return run
 
     def own(self, envelope: Envelope[Any]) -> Run | None:
         """Return the run if it is this agent's; "not yours" and "does not exist" are one answer."""
@@ -235,58 +262,37 @@ class Server:
             return NOT_FOUND
         if body.wait_us and self.config.wait_limit_us and run.status not in TERMINAL:
             wait_us = min(body.wait_us, self.config.wait_limit_us)
-            due_us, waiting = self.waiting.get(run.command_id, (None, []))
-            waiting.append(envelope)
-            if due_us is None or context.now_us + wait_us < due_us:
-                self.waiting[run.command_id] = (context.now_us + wait_us, waiting)
-                context.set_timer(f"wait:{run.command_id}", wait_us)
-            return None
+            if self.waiting.hold(context, envelope, run.command_id, wait_us):
+                return None
         row, answer = self.answers.get(run.command_id, NOT_BUILT)
         return answer if row is run else self.answer(run)
 
     def answer_waiting(self, context: Context, command_id: str) -> None:
         """Answer everybody who waits for a change of this run."""
         run = self.runs.get(command_id)
-        _, waiting = self.waiting.pop(command_id, (0, []))
-        for envelope in waiting:
+        for envelope in self.waiting.release(context, command_id):
             context.reply(envelope, NOT_FOUND if run is None else self.answer(run))
 
     def answer(self, run: Run) -> GraphRun:
         """Build what an agent sees of a run: once for each state of the row that is asked for."""
-        answer = GraphRun(
-            command_id=run.command_id,
-            status=run.status,
-            error=run.error,
-            cancel_requested=run.cancel_requested,
-            poll_after_us=None if run.status in TERMINAL else run.hint_us,
-            awaiting_approval=run.awaiting or UNSET,
-        )
-        done = run.completion
-        if done is not None:
-            answer = _replace(
-                answer,
-                result=done.result if run.status == "completed" else None,
-                result_truncated=done.result_truncated,
-                error=run.error or done.error,
-                execution_id=done.execution_id,
-                total_tokens=done.total_tokens,
-                reported_cost=done.reported_cost,
-            )
+        answer = run.answer()
         self.answers[run.command_id] = (run, answer)
         return answer
 
     def on_cancel(self, context: Context, envelope: Envelope[CancelGraphRun]) -> Message:
         """Cancel a queued run at once; flag a running one for the next control poll."""
         run = self.own(envelope)
-        if run is None:
-            return NOT_FOUND
+        return NOT_FOUND if run is None else self.answer(self.cancel(context, run))
+
+    def cancel(self, context: Context, run: Run) -> Run:
+        """Close a queued run, flag a running one; return it as it is now."""
         context.log("run.cancel_asked", run=run.command_id, status=run.status)
         if run.status == "queued":
             run = self.close(context, run, "cancel")
         elif run.status == "running" and not run.cancel_requested:
             run = _replace(run, cancel_requested=True)
             self.runs.put(run.command_id, run)
-        return self.answer(run)
+        return run
 
     # Relays
 
@@ -308,19 +314,32 @@ class Server:
         ):
             row = Device(boot=body.boot, seen_us=now_us, poll_us=body.poll_us, sessions=sessions)
             self.devices.put(device, row)
-        held = body.open
-        runs = self.runs.claim("open", (device,), limit=OFFER_LIMIT + len(held))
+        if self.hints is not None:
+            self.hints.heard[device] = now_us
+        runs = self.runs.claim("open", (device,), limit=OFFER_LIMIT + len(body.open))
         if not runs:
             return NO_COMMANDS
-        room = min(body.capacity, OFFER_LIMIT)
+        return Commands(commands=self.offers(context, runs, body))
+
+    def offers(self, context: Context, runs: list[Run], body: Sync) -> tuple[Command, ...]:
+        """Go through a device's open runs: end what it lost, offer what is queued and fits."""
+        room, size_bytes = min(body.capacity, OFFER_LIMIT), 0
         offers: list[Command] = []
         for run in runs:
             if run.status == "running":
-                if self.config.reconcile and run.command_id not in held:
+                if self.config.reconcile and run.command_id not in body.open:
                     self.close(context, run, "forgotten")
-            elif run.command_id not in held and len(offers) < room:
-                offers.append(self.offer(context, run, body.boot))
-        return Commands(commands=tuple(offers))
+            elif run.command_id in body.open or len(offers) >= room:
+                continue
+            elif self.is_poison(run, body.boot):
+                self.close(context, run, "poison")
+            else:
+                size_bytes += len(_meaning(run.arguments))
+                if size_bytes > ARGUMENTS_LIMIT_BYTES:
+                    room = 0  # the rest comes with the next sync, in its turn
+                else:
+                    offers.append(self.offer(context, run, body.boot))
+        return tuple(offers)
 
     def take_sessions(
         self, device: str, sessions: tuple[SessionMeta, ...]
@@ -335,9 +354,17 @@ class Server:
         for meta in sessions:
             other = self.sessions.get(meta.id)
             if other is None or other.device == device:  # else asked for again by the next sync
-                self.sessions.put(meta.id, Shared.by(device, meta))
+                self.sessions.put(meta.id, self.shared_by(device, meta))
                 taken.append(meta)
         return tuple(taken)
+
+    def shared_by(self, device: str, meta: SessionMeta) -> Shared:
+        """Return the row of a session that a device shares."""
+        return Shared(device=device, project=meta.project, meta=meta)
+
+    def is_poison(self, run: Run, boot: str) -> bool:
+        """Whether a run was offered to so many boots that one more would only stop like those."""
+        return 0 < self.config.delivery_limit <= run.delivery and run.boot != boot
 
     def offer(self, context: Context, run: Run, boot: str) -> Command:
         """Hand a queued run to a relay; a sync that comes twice takes no delivery back."""
@@ -359,19 +386,27 @@ class Server:
         if run.status != "queued" or not current:
             reason = "superseded" if run.status == "queued" else run.status
             return StartAnswer(go=False, reason=reason)
+        self.begin(context, run)
+        return GO
+
+    def begin(self, context: Context, run: Run) -> None:
+        """Let a queued run start."""
         now_us = context.stamp_us
         run = _replace(
             run,
             status=TARGETS["queued", "start"],
             started_us=now_us,
             due_us=now_us + self.config.run_deadline_us,
-            hint_us=RUNNING_HINT_US if self.config.hints else None,
+            hint_us=None if self.hints is None else self.hints.running_us(run.device, run.session),
         )
         self.runs.put(run.command_id, run)
+        if self.config.fair:
+            turn = self.turns.get(run.device)
+            if turn is None or turn.rank < run.rank:
+                self.turns.put(run.device, Turn(rank=run.rank))
         self.arm_sweep(context, run.due_us, now_us)
         context.log("run.started", run=run.command_id, device=run.device)
         self.changed(context, run)
-        return GO
 
     def on_control(self, context: Context, envelope: Envelope[Control]) -> Message:
         """Tell a relay whether to stop its run; note how many calls of it wait for its owner."""
@@ -418,31 +453,15 @@ class Server:
             awaiting=UNSET,
         )
         self.runs.put(run.command_id, closed)
-        self.say_terminal(context, run, closed, cause)
+        if self.hints is not None and cause in {"completed", "failed"} and run.started_us:
+            self.hints.remember(run.device, run.session, now_us - run.started_us)
+        context.log("run.terminal", **closed.ending(was=run.status, cause=cause))
         self.changed(context, closed)
         return closed
 
-    def say_terminal(self, context: Context, was: Run, run: Run, cause: str) -> None:
-        """Log a run's end; the size of its result is that of its text in characters and bytes."""
-        done = run.completion or NOTHING
-        text = done.result if isinstance(done.result, str) else ""
-        context.log(
-            "run.terminal",
-            run=run.command_id,
-            status=run.status,
-            cause=cause,
-            was=was.status,
-            tokens=done.total_tokens,
-            cost=done.reported_cost,
-            truncated=done.result_truncated,
-            chars=units(text),
-            bytes=len(text) if text.isascii() else len(text.encode()),
-        )
-
     def changed(self, context: Context, run: Run) -> None:
         """Answer those who wait for this run."""
-        if run.command_id in self.waiting:
-            context.cancel_timer(f"wait:{run.command_id}")
+        if run.command_id in self.waiting.held:
             self.answer_waiting(context, run.command_id)
 
     # The sweep
@@ -457,13 +476,17 @@ class Server:
         """Close what is overdue and delete what was kept long enough."""
         for run in self.runs.claim("due", limit=SWEEP_LIMIT, up_to=context.stamp_us):
             if run.status in TERMINAL:
-                self.runs.delete(run.command_id)
-                self.answers.pop(run.command_id, None)
-                ticket = self.tickets.get((run.agent, run.key))
-                if ticket is not None:
-                    self.tickets.put((run.agent, run.key), _replace(ticket, final=run.status))
+                self.forget(run)
             else:
                 self.close(context, run, "deadline")
         self.sweep_at_us = None
         for first in self.runs.scan("due", limit=1):
             self.arm_sweep(context, first.due_us, context.stamp_us)
+
+    def forget(self, run: Run) -> None:
+        """Delete an ended run; its ticket keeps how it ended."""
+        self.runs.delete(run.command_id)
+        self.answers.pop(run.command_id, None)
+        ticket = self.tickets.get((run.agent, run.key))
+        if ticket is not None:
+            self.tickets.put((run.agent, run.key), _replace(ticket, final=run.status))

@@ -48,10 +48,17 @@ class ServedWorld(HostedWorld):
                 self._nursery.start_soon(self._drain)
 
     async def _drain(self) -> None:
-        network = self._network
-        assert network is not None, "messages are sent while the world runs"
-        network.stop_reading()
+        self._stop_reading()
         with trio.move_on_after(self._grace_s):
-            while self._is_busy() or not network.idle:  # noqa: ASYNC110  rest is not one task's event
+            while self._is_busy() or not self._all_is_sent():  # noqa: ASYNC110  rest is not one task's event
                 await trio.sleep(DRAIN_TICK_S)
         self.finish()
+
+    def _stop_reading(self) -> None:
+        """Take no more messages in."""
+        assert self._network is not None, "messages are sent while the world runs"
+        self._network.stop_reading()
+
+    def _all_is_sent(self) -> bool:
+        """Whether nothing waits to be written."""
+        return self._network is None or self._network.idle

@@ -33,16 +33,21 @@ TRANSITIONS = (
     Transition("queued", "completed", "completed", "relay", "retention", "completed"),
     Transition("queued", "interrupted", "interrupted", "relay", "retention", "failed"),
     Transition("queued", "deadline", "expired", "server", "retention", "failed"),
+    Transition("queued", "poison", "failed", "server", "retention", "completed"),
+    Transition("queued", "revoked", "cancelled", "owner", "retention", "cancelled"),
     Transition("running", "completed", "completed", "relay", "retention", "completed"),
     Transition("running", "failed", "failed", "relay", "retention", "completed"),
     Transition("running", "cancelled", "cancelled", "relay", "retention", "cancelled"),
     Transition("running", "interrupted", "interrupted", "relay", "retention", "failed"),
     Transition("running", "forgotten", "interrupted", "server", "retention", "failed"),
     Transition("running", "deadline", "interrupted", "server", "retention", "failed"),
+    Transition("running", "revoked", "interrupted", "owner", "retention", "failed"),
 )
 TARGETS = {(rule.source, rule.cause): rule.target for rule in TRANSITIONS}
 
 ERRORS = {
     "deadline": "the time limit passed before the run ended",
     "forgotten": "the desktop no longer holds this run; it may have had effects",
+    "poison": "the desktop stopped each time that it was given this run, before it could start",
+    "revoked": "the desktop was removed by its owner; what had started may have had effects",
 }

@@ -51,7 +51,7 @@ class SectionWriter(MemoryRecorder):
         self.clear()
         self._state = blake2b(digest_size=16)
         if header is not None:
-            self._write(_line(header) + b"\n")
+            self._write(line_of(header))
 
     def close(self, outcome: str, t: int, healed_us: int | None = None) -> str:
         """End the section with its closing record; return the digest of its records.
@@ -63,7 +63,7 @@ class SectionWriter(MemoryRecorder):
         self._flush()
         digest = self._state.hexdigest()
         end = EndRecord(count=self._count, digest=digest, outcome=outcome, t=t, healed=healed_us)
-        self._write(_line(end) + b"\n")
+        self._write(line_of(end))
         if self._failure is not None:
             raise self._failure
         return digest
@@ -71,10 +71,10 @@ class SectionWriter(MemoryRecorder):
     def _flush(self) -> None:
         records = self.records
         try:
-            data = _lines(records)
-        except TypeError:
+            data = lines_of(records)
+        except UnwritableError:
             self.records = []
-            raise _unwritable(records) from None
+            raise
         records.clear()
         self._state.update(data)
         self._write(data)
@@ -96,6 +96,19 @@ class SectionWriter(MemoryRecorder):
                 )
                 return plain
         return fields
+
+
+def lines_of(records: list[Record]) -> bytes:
+    """Return the records' lines; UnwritableError names the one that has no line."""
+    try:
+        return _lines(records)
+    except TypeError:
+        raise _unwritable(records) from None
+
+
+def line_of(record: HeaderRecord | EndRecord) -> bytes:
+    """Return the line of a section's first or last record."""
+    return _line(record) + b"\n"
 
 
 def _unwritable(records: list[Record]) -> UnwritableError:

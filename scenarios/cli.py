@@ -33,6 +33,13 @@ COMMANDS = {
     "replay": "Run a log again, and show the first difference: LOG.",
     "log": "Look at logs: show, diff, stats, story, check, export.",
     "graph": "Check, run and keep Graphs, JavaScript programs that run agents.",
+    "server": "Serve desktops and agents: queue runs, hand out tickets, keep results.",
+    "desktop": "Run shared Graphs on this machine for the agents of a server.",
+    "devices": "As a server's owner: pair desktops, list and remove them.",
+    "agents": "As a server's owner: add agents, list and remove them.",
+    "link": "As a server's owner: print a link that signs you in to its pages.",
+    "agent": "Call a server as an agent: list, run, get, cancel, wait.",
+    "config": "Show what a server, desktop or agent is told, and where that was said.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
     "schema": "Print the JSON Schema of scenario files, for editors.",
 }
@@ -54,7 +61,53 @@ GRAPH_COMMANDS = {
     f"{__package__}.graph_commands:save": "Save a Graph under a name.",
     f"{__package__}.graph_commands:show": "Print a Graph's source.",
 }
-GROUPS = {"log": LOG_COMMANDS, "graph": GRAPH_COMMANDS}
+
+# Those of a deployment, likewise.
+SERVICE = f"{__package__}.service.commands"
+DESKS = f"{__package__}.service.desk_commands"
+OWNERS = f"{__package__}.service.owner_commands"
+AGENTS = f"{__package__}.service.agent_commands"
+DESKTOP_COMMANDS = {
+    f"{SERVICE}:desktop_run": "Stay connected to a server, and run what it queues.",
+    f"{SERVICE}:desktop_pair": "Make this desktop a device of a server's owner, by a code.",
+    f"{DESKS}:desktop_share": "Let agents run a session, or a Graph as a new one.",
+    f"{DESKS}:desktop_unshare": "Let agents run a session no more.",
+    f"{DESKS}:desktop_sessions": "List the sessions.",
+    f"{DESKS}:desktop_history": "List what ran here.",
+    f"{DESKS}:desktop_outbox": "List the results that the server has not accepted yet.",
+    f"{DESKS}:desktop_status": "Print how this desktop stands; --watch again and again.",
+}
+DEVICES_COMMANDS = {
+    f"{OWNERS}:devices_code": "Print a code that pairs one desktop.",
+    f"{OWNERS}:devices_list": "List the paired desktops.",
+    f"{OWNERS}:devices_revoke": "Remove a desktop.",
+}
+AGENTS_COMMANDS = {
+    f"{OWNERS}:agents_add": "Add an agent, and print its token.",
+    f"{OWNERS}:agents_list": "List the agents.",
+    f"{OWNERS}:agents_revoke": "Remove an agent.",
+}
+AGENT_COMMANDS = {
+    f"{AGENTS}:agent_list": "List the sessions that a project shares.",
+    f"{AGENTS}:agent_run": "Queue a run of a session; --wait waits for its end.",
+    f"{AGENTS}:agent_get": "Print how a run stands.",
+    f"{AGENTS}:agent_cancel": "Cancel a run.",
+    f"{AGENTS}:agent_wait": "Wait for a run's end, and print its result.",
+}
+CONFIG_COMMANDS = {
+    f"{SERVICE}:config_show": "Print every setting of a server, desktop or agent, with its origin."
+}
+GROUPS = {
+    "log": LOG_COMMANDS,
+    "graph": GRAPH_COMMANDS,
+    "desktop": DESKTOP_COMMANDS,
+    "devices": DEVICES_COMMANDS,
+    "agents": AGENTS_COMMANDS,
+    "agent": AGENT_COMMANDS,
+    "config": CONFIG_COMMANDS,
+}
+# Commands whose functions are not in `commands`.
+ELSEWHERE = {"server": f"{SERVICE}:server", "link": f"{OWNERS}:link"}
 
 
 def application() -> App:
@@ -77,7 +130,7 @@ def application() -> App:
         if name in GROUPS:
             app.command(_group(name, text, order, GROUPS[name]))
             continue
-        module = f"{__package__}.commands:{name}"
+        module = ELSEWHERE.get(name, f"{__package__}.commands:{name}")
         app.command(module, name=name, help=text, sort_key=order)
     return app
 
@@ -89,14 +142,17 @@ def _group(name: str, text: str, order: int, commands: Mapping[str, str]) -> App
     group = App(name=name, help=text, version_flags=[], help_format="plaintext", sort_key=order)
     group["--help"].group = "Options"
     for place, (function, words) in enumerate(commands.items()):
-        one = _name(function)
+        one = _name(function, name)
         group.command(function, name=one, help=words, sort_key=place)
     return group
 
 
-def _name(function: str) -> str:
-    """Return what a command is called: as its function, which may not have a built-in's name."""
-    return function.rpartition(":")[2].rstrip("_")
+def _name(function: str, group: str) -> str:
+    """Return what a command is called: as its function, without the group's name before it.
+
+    A function may not have a built-in's name.
+    """
+    return function.rpartition(":")[2].rstrip("_").removeprefix(f"{group}_")
 
 
 def main() -> None:
@@ -144,7 +200,7 @@ def _call() -> int:
     except CycloptsError as error:
         known = [word for word in sys.argv[1:2] if word in COMMANDS]
         if known and known[0] in GROUPS:
-            commands = {_name(function) for function in GROUPS[known[0]]}
+            commands = {_name(function, known[0]) for function in GROUPS[known[0]]}
             known += [word for word in sys.argv[2:3] if word in commands]
         message = str(error)
         if isinstance(error, UnusedCliTokensError):

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from actors.actor import Actor, Context, Handler, Place, Unanswered
 from actors.edges.models.live import LiveModel
+from actors.edges.outside import close_outside, open_outside
 from actors.edges.tools.runner import ToolRunner
 from actors.edges.vm_process import ProcessVmPort
 from actors.errors import ActorFailedError
@@ -165,16 +166,11 @@ class GraphWorld(TrioWorld):
         try:
             await super()._main()
         finally:
-            with trio.CancelScope(shield=True):
-                for context in self.contexts.values():
-                    if isinstance(context.actor, OUTSIDE):
-                        await context.actor.close()
+            await close_outside(self.contexts.values(), OUTSIDE)
 
     async def _open(self, network: Network, nursery: trio.Nursery) -> None:
         await super()._open(network, nursery)
-        for name, context in self.contexts.items():
-            if isinstance(context.actor, OUTSIDE):
-                await context.actor.open(nursery, partial(self._tell, name))
+        await open_outside(self.contexts.values(), OUTSIDE, nursery, self.deliver_now)
         if threading.current_thread() is threading.main_thread():
             await nursery.start(self._heed_signals, nursery)
         if not self._virtual:  # there, a task that sleeps would move the clock

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from actors.accounts import messages as accounts
+from actors.messages import Message
 from logs.read import Section
 from logs.record import Carried, HeaderRecord, Record, type_of
 from scenarios.cast import ForeignActorError
@@ -24,6 +26,15 @@ from scenarios.problems import ScenarioError
 from scenarios.source import Source
 from scenarios.spec import KINDS, Cast, Scenario
 
+# What only the log of a deployment has.
+DEPLOYED = {
+    name: kind
+    for name, kind in vars(accounts).items()
+    if isinstance(kind, type) and issubclass(kind, Message) and kind.__module__ == accounts.__name__
+}
+# How the ids of those begin that come to a deployed server.
+PRINCIPALS = {"agt_": "agent", "dev_": "relay", "own_": "owner"}
+EDGES = ("gateway", "uplink", "desktop")  # which say how connections stand, and take no turns
 BUILT_LIMIT = 8  # scenarios that are kept decoded: a file has one cell, a folder a few
 
 
@@ -87,7 +98,7 @@ def history_of_log(section: Section) -> Cut:
         missing.append(trouble)
     actors = _actors(section.records)
     kinds = _kinds(scenario, actors)
-    strange = [name for name in actors if name not in kinds]
+    strange = [name for name in actors if name not in kinds and name not in EDGES]
     if strange:
         missing.append(f"which parts {', '.join(strange)} play is not known")
     records, unread = _typed(section.records)
@@ -130,7 +141,7 @@ def _kinds(scenario: Scenario | None, actors: Sequence[str]) -> dict[str, str]:
         if name == kind or name.startswith((f"{kind}-", f"{kind}_"))
     }
     if scenario is None:
-        return found
+        return found | {name: PRINCIPALS[name[:4]] for name in actors if name[:4] in PRINCIPALS}
     return found | {one.name: one.kind for one in scenario.cast if one.name in actors}
 
 
@@ -189,13 +200,14 @@ def _typed(records: Sequence[Record]) -> tuple[list[Record], list[str]]:
             found.append(record)
             continue
         envelope = record.envelope
-        kind = MESSAGES.get(type_of(envelope.body))
+        name = type_of(envelope.body)
+        kind = MESSAGES.get(name) or DEPLOYED.get(name)
         try:
             body = None if kind is None else msgspec.convert(envelope.body, kind)
         except msgspec.ValidationError:
             body = None
         if body is None:
-            unread.setdefault(type_of(envelope.body))
+            unread.setdefault(name)
             found.append(record)
         else:
             typed = msgspec.structs.replace(envelope, body=body)

@@ -10,10 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
-from logs.read import LogError, Section, log_files
+from logs.read import LogError, RawSection, Section, log_files
 from logs.seek import Entry, entries_of, raw_section
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 
+SHOWN = "look at it: pullcord log show, log story, log check"
 LISTED_LIMIT = 5  # of the cells that a log has; a sweep may have thousands
 
 _until_exit = ExitStack()
@@ -87,6 +88,16 @@ def the_one(log: Path, cell: str | None, replication: int | None) -> Entry:
 def sections(entries: Sequence[Entry]) -> Iterator[Section]:
     """Read the sections one after another, one at a time in memory. LogError, or OSError."""
     return (raw_section(entry).section() for entry in entries)
+
+
+def no_scenario(raw: RawSection | Section, purpose: str, cure: str) -> LogError:
+    """Return why what needs a scenario can't be done with a section that has none."""
+    header = raw.header() if isinstance(raw, RawSection) else raw.header
+    place = f"{raw.path}, line {raw.line}"
+    if header.driver == "trio" and header.processes == "separate":
+        what = "it is the log of a deployed process, which does not have its stores at the start"
+        return LogError(place, f"{what}, so there is nothing to {purpose}", SHOWN)
+    return LogError(place, f"its header has no scenario, so there is nothing to {purpose}", cure)
 
 
 def _of_cell(log: Path, every: list[Entry], cell: str | None) -> list[Entry]:

@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from actors import messages
+from actors.desktop.messages import DESKTOP_MESSAGES
 from actors.events import EVENTS
 from actors.graphs.messages import GRAPH_MESSAGES
 from actors.messages import TERMINAL, Message
@@ -34,7 +35,7 @@ MESSAGES: dict[str, type[Message]] = {
     name: kind
     for name, kind in vars(messages).items()
     if isinstance(kind, type) and issubclass(kind, Message) and kind not in (Message, *PARTS)
-} | {kind.__name__: kind for kind in GRAPH_MESSAGES}
+} | {kind.__name__: kind for kind in (*GRAPH_MESSAGES, *DESKTOP_MESSAGES)}
 
 Key = Literal["count", "value", "from", "to"]  # the keys of a metric that have a matcher
 

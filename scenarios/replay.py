@@ -21,6 +21,7 @@ from logs.diff import differences
 from logs.read import LogError, RawSection, Section
 from logs.record import HeaderRecord, Record
 from scenarios.build import CellRun
+from scenarios.log_sections import no_scenario
 from scenarios.problems import quote, suggest
 from scenarios.references import some
 from scenarios.watchdog import PATIENCE_S
@@ -162,11 +163,8 @@ def replay(
     for raw in sections:
         header = raw.header()
         if not header.resolved:
-            raise LogError(
-                f"{raw.path}, line {raw.line}",
-                "its header has no scenario, so there is nothing to run again",
-                "logs of pullcord run --logs all can be replayed",
-            )
+            cure = "logs of pullcord run --logs all can be replayed"
+            raise no_scenario(raw, "run again", cure)
         job = job_of_header(header, folder)
         if header.driver == "sim" and window.is_all:
             if job not in cells:

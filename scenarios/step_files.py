@@ -19,6 +19,7 @@ from scenarios.checks import CHECKS, judge
 from scenarios.checks.history import History, Violation
 from scenarios.log_check import STANDS_ON, why_not
 from scenarios.log_history import history_of_log
+from scenarios.log_sections import no_scenario
 from scenarios.problems import ScenarioError
 from scenarios.replay import job_of_header
 from scenarios.stepper import Stepper
@@ -33,11 +34,8 @@ def stepper_of(section: Section, folder: Path | None = None) -> Stepper:
     `folder` is where a user's own actors lie, if not where the header says.
     """
     if not section.header.resolved:
-        raise LogError(
-            f"{section.path}, line {section.line}",
-            "its header has no scenario, so there is nothing to step through",
-            "logs of pullcord run --logs all can be; pullcord log show needs no scenario",
-        )
+        cure = "logs of pullcord run --logs all can be; pullcord log show needs no scenario"
+        raise no_scenario(section, "step through", cure)
     if not section.records:
         raise LogError(f"{section.path}, line {section.line}", "it has no records")
     job = job_of_header(section.header, folder)

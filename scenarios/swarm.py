@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from actors.chance import Stream
+from actors.desktop.messages import DESKTOP_MESSAGES
 from actors.graphs.messages import GRAPH_MESSAGES
+from actors.messages import FleetDrop
 from actors.streams import HashedStream
 from scenarios.matchers import MESSAGES
 
@@ -24,8 +26,10 @@ BREAKING = 5  # each so many-th plan breaks connections too: it takes longer, an
 
 Table = dict[str, Any]
 
-# Those of a Graph's agents are not among them: most scenarios have none.
-MESSAGES_OF_RUNS = [name for name, kind in MESSAGES.items() if kind not in GRAPH_MESSAGES]
+# Those of a Graph's agents and of a desktop's owner are not among them: most scenarios have none.
+# Nor is what only a Graph that does not stop makes a relay say.
+SELDOM = (*GRAPH_MESSAGES, *DESKTOP_MESSAGES, FleetDrop)
+MESSAGES_OF_RUNS = [name for name, kind in MESSAGES.items() if kind not in SELDOM]
 
 
 def plan_of(seed: int, number: int, kinds: Mapping[str, str]) -> list[Table]:

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import ByteStream, Listener, SocketAttribute
 
 from transports.connection import BrokenLinkError, Connection, Log, Peer, Timings, converse
-from transports.handshake import Accept, Hello, RefusedError, answer
+from transports.handshake import Accept, Hello, RefusedError, answer, verdict
 
 GREETING_LIMIT = 64  # not greeted yet, some 80 KB each; the oldest gives way to one more
 CONNECTION_LIMIT = 512  # greeted, some 1.1 MB each at worst; half of a usual limit on open files
@@ -36,31 +36,31 @@ async def serve(
     ends that connection, any other exception is a mistake of the host and ends `serve`.
     Events: `link.up` (peer, boot, address), `link.down` and `link.refused` (with reason).
     """
-    acceptor = _Acceptor(me, accept, handle, log, timings or Timings(), connection_limit)
+    acceptor = _Given(me, log, timings, connection_limit, accept, handle)
     await listener.serve(acceptor.take)
 
 
-class _Acceptor:
-    def __init__(
-        self,
-        me: Peer,
-        accept: Accept,
-        handle: Handle,
-        log: Log,
-        timings: Timings,
-        connection_limit: int,
-    ) -> None:
+class Acceptor:
+    """Greets whoever connects, within bounds; subclasses say whom they take, and what for."""
+
+    def __init__(self, me: Peer, log: Log, timings: Timings | None, connection_limit: int) -> None:
         self._me = me
-        self._accept = accept
-        self._handle = handle
         self._log = log
-        self._timings = timings
+        self._timings = timings or Timings()
         self._connection_limit = connection_limit
         self._greeted = 0
         self._greeting: dict[ByteStream, anyio.CancelScope] = {}  # the oldest first
 
+    async def admit(self, hello: Hello, stream: ByteStream) -> str | None:
+        """Return why a hello is refused, None if it is not."""
+        raise NotImplementedError
+
+    async def attend(self, connection: Connection, stream: ByteStream) -> None:
+        """Run a connection; its BrokenLinkError or FrameError ends that one alone."""
+        raise NotImplementedError
+
     async def take(self, stream: ByteStream) -> None:
-        """Greet whoever is at the other end of `stream`, and run the handler."""
+        """Greet whoever is at the other end of `stream`, and run the connection."""
         address = address_of(stream)
         connection = await self._greet(stream, address)
         if connection is None:
@@ -69,7 +69,7 @@ class _Acceptor:
         self._greeted += 1
         try:
             self._log("link.up", peer=peer.name, boot=peer.boot, address=address)
-            reason = await converse(connection, self._handle)
+            reason = await converse(connection, lambda one: self.attend(one, stream))
         finally:
             self._greeted -= 1
         self._log("link.down", peer=peer.name, boot=peer.boot, address=address, reason=reason)
@@ -79,10 +79,18 @@ class _Acceptor:
             next(iter(self._greeting.values())).cancel()
         connection: Connection | None = None
         name, reason = "", "others connected before it had said hello"
+
+        async def admit(hello: Hello) -> str | None:
+            refusal = await self.admit(hello, stream)
+            # Only who may come in is told that there is no room.
+            if refusal is None and self._greeted >= self._connection_limit:
+                return f"{self._me.name} has {self._greeted} connections, which is its limit"
+            return refusal
+
         with anyio.CancelScope() as scope:
             self._greeting[stream] = scope
             try:
-                connection = await answer(stream, self._me, self._admit, self._timings)
+                connection = await answer(stream, self._me, admit, self._timings)
             except RefusedError as error:
                 name, reason = error.name, error.reason
             except BrokenLinkError as error:
@@ -93,12 +101,28 @@ class _Acceptor:
             self._log("link.refused", peer=name, address=address, reason=reason)
         return connection
 
-    def _admit(self, hello: Hello) -> str | None:
-        """Return why a hello is refused; only who has a token is told that there is no room."""
-        reason = self._accept(hello)
-        if reason is None and self._greeted >= self._connection_limit:
-            return f"{self._me.name} has {self._greeted} connections, which is its limit"
-        return reason
+
+class _Given(Acceptor):
+    """One whose decisions are functions."""
+
+    def __init__(
+        self,
+        me: Peer,
+        log: Log,
+        timings: Timings | None,
+        connection_limit: int,
+        accept: Accept,
+        handle: Handle,
+    ) -> None:
+        super().__init__(me, log, timings, connection_limit)
+        self._accept = accept
+        self._handle = handle
+
+    async def admit(self, hello: Hello, _stream: ByteStream) -> str | None:
+        return await verdict(self._accept, hello)
+
+    async def attend(self, connection: Connection, _stream: ByteStream) -> None:
+        await self._handle(connection)
 
 
 def address_of(stream: ByteStream) -> str:

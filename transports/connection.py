@@ -16,6 +16,8 @@ memory):
 
 from __future__ import annotations
 
+import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -392,6 +394,10 @@ def what_broke(error: BaseException) -> str:
         return f"TLS failed: {getattr(error, 'reason', None) or error.strerror}"
     if isinstance(error, OSError):
         inner = error.__cause__
-        return what_broke(inner) if isinstance(inner, OSError) else error.strerror or str(error)
+        if isinstance(inner, OSError):
+            return what_broke(inner)
+        if (error.errno or 0) > 0 and not isinstance(error, socket.gaierror):
+            return os.strerror(error.errno or 0)  # the system's word, without the address before it
+        return error.strerror or str(error)
     inner = error.__cause__
     return what_broke(inner) if isinstance(inner, OSError) else "the connection was lost"

@@ -45,7 +45,7 @@ class Backoff:
 
 async def stay_connected(
     connect: Connect,
-    me: Hello,
+    me: Hello | Callable[[], Hello],
     *,
     handle: Callable[[Connection], Awaitable[None]],
     log: Log,
@@ -66,7 +66,7 @@ async def stay_connected(
     while True:
         lasted_s = 0.0
         try:
-            connection = await _greeted(connect, me, timings)
+            connection = await _greeted(connect, me() if callable(me) else me, timings)
         except BrokenLinkError as error:
             event = "link.refused" if isinstance(error, RefusedError) else "link.failed"
             fields = {"reason": error.reason}

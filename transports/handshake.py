@@ -11,7 +11,7 @@ greeting; on a network that isn't trusted TLS keeps it secret on the way.
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated
 
@@ -38,7 +38,8 @@ REASON_LIMIT_CHARS = 500
 
 Token = Annotated[str, msgspec.Meta(max_length=1000)]
 Reason = Annotated[str, msgspec.Meta(max_length=REASON_LIMIT_CHARS)]
-Accept = Callable[["Hello"], str | None]
+# Why a hello is refused, None if it is not; now, or once somebody has been asked.
+Accept = Callable[["Hello"], Awaitable[str | None] | str | None]
 
 NOT_KNOWN = "unknown name or wrong token"  # one sentence for both: names can't be tried out
 
@@ -142,6 +143,12 @@ def accept_tokens(tokens: Mapping[str, str]) -> Accept:
     return accept
 
 
+async def verdict(accept: Accept, hello: Hello) -> str | None:
+    """Return why a hello is refused, None if it is not."""
+    told = accept(hello)
+    return told if told is None or isinstance(told, str) else await told
+
+
 async def greet(stream: ByteStream, me: Hello, timings: Timings) -> Connection:
     """Say hello on a stream that this side opened, and return the connection.
 
@@ -162,8 +169,9 @@ async def greet(stream: ByteStream, me: Hello, timings: Timings) -> Connection:
 async def answer(stream: ByteStream, me: Peer, accept: Accept, timings: Timings) -> Connection:
     """Hear the hello on a stream that the other side opened, answer, and return the connection.
 
-    `accept` returns why a hello is refused, None if it is not. RefusedError if it is, and for what
-    is no hello of our protocol; BrokenLinkError if none comes in time. The stream is closed then.
+    `accept` returns why a hello is refused, None if it is not; what it waits for is part of the
+    greeting's time. RefusedError if it is refused, and for what is no hello of our protocol;
+    BrokenLinkError if none comes in time. The stream is closed then.
     """
     buffer = FrameBuffer(HELLO_LIMIT_BYTES)
     hello: Hello | None = None
@@ -171,7 +179,7 @@ async def answer(stream: ByteStream, me: Peer, accept: Accept, timings: Timings)
     async with _closed_on_error(stream):
         with anyio.move_on_after(timings.handshake_s) as scope:
             try:
-                hello = _admitted(await _receive(stream, buffer), me, accept)
+                hello = await _admitted(await _receive(stream, buffer), me, accept)
                 await _send(stream, Welcome(protocol=PROTOCOL, name=me.name, boot=me.boot))
             except RefusedError as error:
                 refused = error
@@ -183,9 +191,9 @@ async def answer(stream: ByteStream, me: Peer, accept: Accept, timings: Timings)
     return _connection(stream, hello, timings, buffer)
 
 
-def _admitted(frame: bytes, me: Peer, accept: Accept) -> Hello:
+async def _admitted(frame: bytes, me: Peer, accept: Accept) -> Hello:
     hello = decode_hello(frame, me)
-    reason = accept(hello)
+    reason = await verdict(accept, hello)
     if reason is not None:
         raise RefusedError(reason, hello.name)
     return hello

@@ -81,7 +81,7 @@ async def listen(address: Address) -> tuple[list[trio.SocketListener], Address]:
     try:
         listeners = await trio.open_tcp_listeners(address.port, host=address.host)
     except OSError as error:
-        raise _refusal(address, error) from error
+        raise cannot_listen(address, error) from error
     if not address.port:  # each has a port of its own: keep one, as an address has one port
         for listener in listeners[1:]:
             await listener.aclose()
@@ -90,7 +90,8 @@ async def listen(address: Address) -> tuple[list[trio.SocketListener], Address]:
     return listeners, Address(address.host, port)
 
 
-def _refusal(address: Address, error: OSError) -> ProxyError:
+def cannot_listen(address: Address, error: OSError) -> ProxyError:
+    """Return why an address can't be had, and what to do about it."""
     number = error.errno
     if isinstance(error, socket.gaierror):
         return ProxyError(f"there is no host {address.host}", "check its spelling")

@@ -77,6 +77,7 @@ class Fleet:
         self.noted: list[Noted] = []
         self.stopped: Completion | None = None  # what a cancel or a deadline wants the end to be
         self.ended: Completion | None = None
+        self.dropped = False  # whether its end waits for no agent
         self.armed = False  # whether a turn is due
         self.resumed = False  # whether the next turn is the first after a restart
         self.witness: Witness | None = None  # of a run that another boot could go on with
@@ -131,6 +132,11 @@ class Fleet:
         """Note that the run should stop: scripts see nothing of it."""
         self.stop_with(context, "cancelled", None)
 
+    def drop(self, context: Context, error: str) -> None:
+        """Note that the run should end now: its agents are not waited for."""
+        self.dropped = True
+        self.stop_with(context, "cancelled", error)
+
     def expire(self, context: Context) -> None:
         """Note that the run's time is up."""
         limit_s = self.limits.deadline_us / 1e6
@@ -169,6 +175,8 @@ class Fleet:
                 self.agents.conclude(context, one)
         if self.stopped is not None:
             self.end(context, self.stopped)
+        if self.dropped:
+            self.land_all(context)
         while self.ended is None:
             self.run_scripts(context)
             self.admit(context)
@@ -274,7 +282,7 @@ class Fleet:
 
     def not_found(self, name: str) -> str:
         """Return what is said of a Graph that there is not."""
-        return f"there is no Graph {name!r}: there is {', '.join(sorted(self.library))}"
+        return f"there is no Graph {name!r}: there is {', '.join(sorted(self.library)) or 'none'}"
 
     def finish_script(self, context: Context, script: Script, finished: Finished) -> None:
         """End a script: what it waits for is dropped, its caller or the run gets its end."""
@@ -334,6 +342,13 @@ class Fleet:
                 self.give_up(
                     context, f"more than {REFUSALS_LIMIT:,} agents of the run were refused"
                 )
+
+    def land_all(self, context: Context) -> None:
+        """Wait for no agent any more, and say so if that is how the run ends."""
+        for operation in list(self.admission.flying.values()):
+            self.agents.land(context, operation)
+        if self.ended is not None and self.ended.status == "cancelled":
+            self.ended = self.stopped
 
     # The end
 

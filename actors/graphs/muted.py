@@ -31,7 +31,13 @@ class MutedTable:
         """Remove nothing."""
 
     def scan(
-        self, index: str, prefix: tuple[Any, ...] = (), *, limit: int, up_to: Any = None
+        self,
+        index: str,
+        prefix: tuple[Any, ...] = (),
+        *,
+        limit: int,
+        up_to: Any = None,
+        above: Any = None,
     ) -> list[Any]:
         """Find nothing."""
         return []

@@ -162,7 +162,13 @@ class MemoryTable(dict[Key, Any]):
         index.at = len(changes)
 
     def scan(
-        self, index: str, prefix: tuple[Any, ...] = (), *, limit: int, up_to: Any = None
+        self,
+        index: str,
+        prefix: tuple[Any, ...] = (),
+        *,
+        limit: int,
+        up_to: Any = None,
+        above: Any = None,
     ) -> list[Any]:
         """Return the first `limit` rows whose indexed fields start with `prefix`, in order."""
         if not self:
@@ -173,10 +179,16 @@ class MemoryTable(dict[Key, Any]):
             only = self._indexes[index].entry(key, row)
             if only is None or only[:width] != prefix or not limit:
                 return []
+            if above is not None and only[width] <= above:
+                return []
             return [] if up_to is not None and only[width] > up_to else [row]
         entries = self._entries(index)
+        first = bisect_left(entries, prefix)
+        if above is not None:
+            last = (*prefix, above)
+            first = bisect_right(entries, last, first, key=lambda entry: entry[: width + 1])
         rows: list[Any] = []
-        for at in range(bisect_left(entries, prefix), len(entries)):
+        for at in range(first, len(entries)):
             entry = entries[at]
             if (
                 len(rows) == limit

@@ -68,7 +68,7 @@ class NoFinality(Server):
             return super().on_complete(context, envelope)
         changed = msgspec.structs.replace(run, status=done.status, completion=done)
         self.runs.put(run.command_id, changed)
-        self.say_terminal(context, run, changed, done.status)
+        context.log("run.terminal", **changed.ending(was=run.status, cause=done.status))
         return messages.Accepted(command_id=run.command_id)
 
 
@@ -98,14 +98,11 @@ class NoBound(Relay):
 
     def on_fleet_finished(self, context: Context, envelope: Any) -> None:
         """Post it all."""
-        body, command = envelope.body, self.command
+        body = envelope.body
         context.reply(envelope, messages.FleetAcknowledged(channel=body.channel))
-        if (
-            self.question is not None
-            and command is not None
-            and body.channel == messages.CHANNEL + command.command_id
-        ):
-            self.finish(context, command, body.completion)
+        run = self.executing(body.channel)
+        if run is not None:
+            self.finish(context, run.command, body.completion)
 
 
 class NoUniqueStart(Engine):

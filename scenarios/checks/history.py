@@ -248,10 +248,10 @@ class History:
     def runs_at_end(self) -> list[tuple[str, Any]]:
         """Each server with each of its rows of runs at the end.
 
-        A user's own kind of row is left out. Of type Any, since a row that breaks its own types
-        is what a check looks for.
+        A user's own kind of row, one that is none of ours, is left out. Of type Any, since a row
+        that breaks its own types is what a check looks for.
         """
-        return [(name, row) for name, row in self.rows("server", RUNS.name) if type(row) is Run]
+        return [(name, row) for name, row in self.rows("server", RUNS.name) if isinstance(row, Run)]
 
     @cached_property
     def run_rows(self) -> dict[str, Any]:

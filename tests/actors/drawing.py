@@ -37,7 +37,6 @@ PLAIN: dict[type[msgspec.inspect.Type], st.SearchStrategy[Any]] = {
     msgspec.inspect.FloatType: NUMBERS,
     msgspec.inspect.BoolType: st.booleans(),
     msgspec.inspect.NoneType: st.none(),
-    msgspec.inspect.DictType: st.dictionaries(st.text(max_size=8), JSON, max_size=3),
 }
 
 
@@ -46,8 +45,14 @@ def values(kind: msgspec.inspect.Type) -> st.SearchStrategy[Any]:
     if type(kind) in PLAIN:
         return PLAIN[type(kind)]
     match kind:
-        case msgspec.inspect.IntType(ge=least):
-            return INTEGERS if least is None else st.integers(int(least), 2**63 - 1)
+        case msgspec.inspect.IntType(ge=least, le=most):
+            return st.integers(
+                -(2**63) if least is None else int(least), 2**63 - 1 if most is None else int(most)
+            )
+        case msgspec.inspect.DictType(value_type=msgspec.inspect.IntType() as inner):
+            return st.dictionaries(st.text(max_size=8), values(inner), max_size=3)
+        case msgspec.inspect.DictType():
+            return st.dictionaries(st.text(max_size=8), JSON, max_size=3)
         case msgspec.inspect.LiteralType(values=choices):
             return st.sampled_from(choices)
         case msgspec.inspect.UnionType(types=types):

@@ -261,6 +261,7 @@ def make_cell(
     seed: int = 1,
     cell: str = "",
     server: Server.Config | None = None,
+    serve: Callable[[Place], Server] | None = None,
     relay: Relay.Config | None = None,
     engine: Engine.Config | None = None,
     agent: Agent.Config | None = None,
@@ -269,10 +270,14 @@ def make_cell(
     link: Callable[[Simulator, str, str], Link | None] | None = None,
     host: Callable[[int, str], Any] | None = None,
 ) -> Simulator:
-    """A server, a relay, an engine, an agent, and an owner if there are steps for one."""
+    """A server, a relay, an engine, an agent, and an owner if there are steps for one.
+
+    `serve` makes a server of another kind.
+    """
     sim: Simulator = simulator(seed, cell, commit_hook) if host is None else host(seed, cell)
     here = (SESSION,)
-    sim.add("server", Server(server or Server.Config(), Place(name="server", sessions=here)))
+    place = Place(name="server", sessions=here)
+    sim.add("server", serve(place) if serve else Server(server or Server.Config(), place))
     sim.add("relay", Relay(relay or Relay.Config(), Place(name="relay", sessions=here)))
     sim.add("engine", Engine(engine or Engine.Config(), Place(name="engine")))
     sim.add("agent", Agent(agent or Agent.Config(), Place(name="agent", sessions=here)))

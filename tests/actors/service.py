@@ -112,7 +112,7 @@ STATES = ("queued", "running", *sorted(TERMINAL))
 
 def service_with(state: str) -> tuple[Service, str]:
     """A server with a run in a state, reached by messages."""
-    service = Service(reconcile=True, retention_us=Duration(300 * DAY))
+    service = Service(reconcile=True, retention_us=Duration(300 * DAY), delivery_limit=3)
     if state in {"queued", "expired"}:
         run = service.queued()
         if state == "expired":

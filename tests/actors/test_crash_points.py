@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from actors.actor import Commit, Step
+from actors.actor import Commit, Place, Step
 from actors.agent import Agent
 from actors.chance import Durations
 from actors.engine import Engine
@@ -73,7 +73,11 @@ class Kill:
 
 
 def play(
-    setting: str, story: str, hook: Hook | None = None, drop: Drop | None = None
+    setting: str,
+    story: str,
+    hook: Hook | None = None,
+    drop: Drop | None = None,
+    serve: Callable[[Place], Server] | None = None,
 ) -> tuple[Simulator, Trace]:
     """Play a story to its end and return the world as it stands then, and what happened."""
     judge = None if drop is None else drop.at_work()
@@ -83,6 +87,7 @@ def play(
 
     sim = make_cell(
         server=SERVER,
+        serve=serve,
         relay=RELAYS[setting],
         engine=Engine.Config(duration_us=Durations.parse("60s")),
         agent=AGENTS[story],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actors.handover import complete, fleet_run
 from actors.messages import Complete, FleetRun
-from tests.actors.desktop import DONE, command
+from tests.actors.relaying import DONE, command
 
 
 def test_the_engine_is_told_the_channel_the_graph_and_its_arguments() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from actors.journal import ATTEMPTED, CONSENTS, JOURNAL, OUTBOX, PROJECTS, Attempt, Posting
 from actors.messages import Complete, Completion
-from tests.actors.desktop import command
 from tests.actors.drawing import drawn
+from tests.actors.relaying import command
 from tests.actors.stores.opened import OpenedMemory
 
 TABLES = pytest.mark.parametrize(

@@ -31,8 +31,8 @@ from actors.messages import (
 )
 from actors.relay import CAPACITY, START_TRIES
 from actors.text import slug_of
-from tests.actors.desktop import DONE, Desktop, command
 from tests.actors.harness import SESSION, S, Sent, only
+from tests.actors.relaying import DONE, Desktop, command
 from transports.units import Duration
 
 CHANGES: list[Message] = [
@@ -281,13 +281,13 @@ def test_every_change_makes_a_new_generation_and_a_repeated_one_does_not(
     def generation() -> int:
         (meta,) = desktop.sync().body.sessions
         assert isinstance(meta.generation, int)
-        desktop.actor.busy = False
+        desktop.actor.passing = False
         return meta.generation
 
     assert generation() == 0
     for message in (change, change, back, back, back):
         desktop.owner(message)
-        desktop.actor.busy = False
+        desktop.actor.passing = False
     assert generation() == 2, "an owner whose acknowledgement was lost says it again"
 
 
@@ -323,7 +323,7 @@ def test_an_owner_s_change_is_durable_acknowledged_and_synced_right_after() -> N
 def test_a_project_that_is_disabled_shares_nothing_until_it_is_enabled() -> None:
     desktop = Desktop()
     assert only(desktop.owner(Disable(project="default")), Sync).body.sessions == ()
-    desktop.actor.busy = False
+    desktop.actor.passing = False
     assert len(only(desktop.owner(Enable(project="default")), Sync).body.sessions) == 1
 
 

@@ -22,8 +22,8 @@ from actors.messages import (
     Sync,
 )
 from actors.relay import CAPACITY, OUTBOX_LIMIT
-from tests.actors.desktop import DONE, Desktop, command
 from tests.actors.harness import S, body_of, only
+from tests.actors.relaying import DONE, Desktop, command
 
 # Cancel
 
@@ -107,9 +107,8 @@ def test_a_cancel_of_one_run_is_none_of_the_next() -> None:
 
 def test_only_its_own_execution_s_id_is_taken() -> None:
     desktop = Desktop()
-    run = desktop.handed_over(command("r1"), command("r2"))
+    query = only(desktop.unanswered(desktop.handed_over(command("r1"), command("r2"))), FleetQuery)
     start = only(desktop.accept(desktop.finished("r1")), Start)
-    query = only(desktop.unanswered(run), FleetQuery)
     second = only(desktop.answer(start, StartAnswer(go=True)), FleetRun)
     assert desktop.answer(query, FleetStarted(channel=CHANNEL + "r1", execution_id="x-1")) == []
     desktop.control(stop=True)

@@ -16,7 +16,7 @@ from actors.server import (
     SWEEP_LIMIT,
     SWEEP_PAUSE_US,
 )
-from actors.transitions import TRANSITIONS
+from actors.transitions import ERRORS, TRANSITIONS
 from tests.actors.harness import SESSION, S
 from tests.actors.service import DAY, RESULT, STATES, Service, completion, service_with
 from transports.units import Duration
@@ -32,7 +32,22 @@ def start(service: Service, run: str) -> None:
     service.start_run(run)
 
 
+def stop_at_every_pickup(service: Service, run: str) -> None:
+    """Offer what may be offered to one boot after another, each of which says nothing of it."""
+    for number in range(4):
+        service.sync(*[run] * (service.status(run) == "running"), boot=f"boot-{number}")
+
+
+def revoke(service: Service, run: str) -> None:
+    """Close a run as a device's removal does, if it is open."""
+    row = service.row(run)
+    if row is not None and row.status not in TERMINAL:
+        service.actor.close(service.context, row, "revoked")
+
+
 CAUSES = {
+    "poison": stop_at_every_pickup,
+    "revoked": revoke,
     "start": start,
     "cancel": lambda service, run: service.cancel(run),
     "deadline": lambda service, _run: service.sweep_at(30 * DAY),
@@ -107,6 +122,59 @@ def test_commands_are_offered_oldest_first_up_to_the_capacity() -> None:
     assert [command.command_id for command in service.sync(runs[0])] == runs[1:]
     assert service.sync(*runs) == ()
     assert service.sync(capacity=0) == ()
+
+
+def offered_agents(service: Service, capacity: int = 100) -> list[str]:
+    """Whose runs a sync brings, in their order."""
+    rows = [service.row(command.command_id) for command in service.sync(capacity=capacity)]
+    return [row.agent for row in rows if row is not None]
+
+
+def queue_many(service: Service, agent: str, count: int) -> None:
+    for _ in range(count):
+        service.context.now_us += 1
+        service.run(f"key-{service.context.now_us:06}", agent=agent)
+
+
+def test_a_fair_server_offers_by_turns() -> None:
+    service = Service(fair=True)
+    queue_many(service, "a", 100)
+    queue_many(service, "b", 1)
+    queue_many(service, "c", 1)
+    assert offered_agents(service, 4) == ["a", "b", "c", "a"]
+    assert offered_agents(Service(fair=True)) == []
+
+
+def test_an_agent_that_comes_later_comes_before_the_rest_of_a_long_queue() -> None:
+    service = Service(fair=True)
+    queue_many(service, "a", 10)
+    for _ in range(5):
+        (command,) = service.sync(capacity=1)
+        service.start_run(command.command_id)
+        service.complete(command.command_id)
+    queue_many(service, "b", 2)
+    assert offered_agents(service, 4) == ["a", "b", "a", "b"]
+    queue_many(service, "a", 1)
+    assert offered_agents(service)[-1] == "a", "its own turn comes behind what it has queued"
+
+
+def test_without_fairness_the_oldest_come_first() -> None:
+    service = Service()
+    queue_many(service, "a", 3)
+    queue_many(service, "b", 1)
+    assert offered_agents(service) == ["a", "a", "a", "b"]
+
+
+def test_a_run_that_stops_every_boot_fails_and_those_behind_it_go_on() -> None:
+    service = Service(delivery_limit=2)
+    run, other = service.run("key-0001").command_id, None
+    for boot in ("boot-1", "boot-2"):
+        assert [each.command_id for each in service.sync(boot=boot)] == [run]
+        assert [each.command_id for each in service.sync(boot=boot)] == [run], "the same boot"
+    other = service.run("key-0002").command_id
+    assert [each.command_id for each in service.sync(boot="boot-3")] == [other]
+    answer = service.get(run)
+    assert (answer.status, answer.error) == ("failed", ERRORS["poison"])
 
 
 def test_a_command_is_offered_again_until_the_relay_holds_it() -> None:

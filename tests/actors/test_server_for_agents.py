@@ -8,10 +8,12 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from actors.hints import RUNNING_HINT_US
 from actors.ledger import RUNS
 from actors.messages import (
     NOT_FOUND_TEXT,
     CancelGraphRun,
+    Commands,
     Complete,
     Control,
     ControlAnswer,
@@ -25,13 +27,11 @@ from actors.messages import (
     Start,
     Sync,
 )
-from actors.server import (
-    DEFAULT_POLL_US,
-    RUNNING_HINT_US,
-    SESSIONS_LIMIT,
-)
+from actors.server import ARGUMENTS_LIMIT_BYTES, DEFAULT_POLL_US, SESSIONS_LIMIT
 from tests.actors.harness import SESSION, S, body_of, only
 from tests.actors.service import DAY, META, RESULT, STATES, Service, service_with
+from transports.codec import Codec
+from transports.envelope import Envelope
 from transports.units import Duration
 
 # Keys and tickets
@@ -168,7 +168,11 @@ def test_an_agent_may_have_so_many_open_runs() -> None:
     service = Service(agent_limit=2)
     first, _ = service.run("key-0001"), service.run("key-0002")
     body = RunGraphSession(graph_session_id=SESSION.id, idempotency_key="key-0003")
-    assert body_of(service.deliver("agent", body), Failure).code == "queue_full"
+    assert body_of(service.deliver("agent", body), Failure) == Failure(
+        code="queue_full",
+        error="this agent has 2 open runs, as many as it may: "
+        "wait for some to end, or ask the owner for a higher limit",
+    )
     assert service.run("key-0001").replayed, "a ticket that exists is no new run"
     assert service.run("key-0003", agent="agent-2").status == "queued"
     service.cancel(first.command_id)
@@ -180,7 +184,37 @@ def test_a_device_may_have_so_many_open_runs() -> None:
     for number in range(2):
         service.run(f"key-000{number}", agent=f"agent-{number}")
     body = RunGraphSession(graph_session_id=SESSION.id, idempotency_key="key-0003")
-    assert body_of(service.deliver("agent", body), Failure).code == "queue_full"
+    failure = body_of(service.deliver("agent", body), Failure)
+    assert failure.code == "queue_full"
+    assert failure.error.startswith("this desktop has 2 open runs")
+
+
+def test_arguments_fit_a_frame_alone_and_together() -> None:
+    service = Service()
+    codec = Codec([Commands])
+    whole = "x" * (ARGUMENTS_LIMIT_BYTES - len(SESSION.id) - len('["",{"a":""}]'))
+    for number in range(3):
+        service.context.now_us += 1
+        service.run(f"key-000{number}", a=whole)
+    body = RunGraphSession(
+        graph_session_id=SESSION.id, idempotency_key="key-0009", arguments={"a": whole + "x"}
+    )
+    failure = body_of(service.deliver("agent", body), Failure)
+    assert failure.error == f"arguments may have {ARGUMENTS_LIMIT_BYTES:,} bytes of JSON"
+    held: list[str] = []
+    for _ in range(3):
+        (offer,) = service.sync(*held)
+        codec.encode(Envelope(1, "server", "relay", 0, 0, Commands(commands=(offer,))))
+        held.append(offer.command_id)
+    assert len(set(held)) == 3
+
+
+def test_numbers_which_are_longer_on_the_wire_fit_too() -> None:
+    service = Service()
+    service.run(a=[0.5] * (ARGUMENTS_LIMIT_BYTES // 4 - 20))
+    offers = service.sync()
+    frame = Envelope(1, "server", "relay", 0, 0, Commands(commands=offers))
+    assert len(Codec([Commands]).encode(frame)) > 2 * ARGUMENTS_LIMIT_BYTES
 
 
 # Sessions

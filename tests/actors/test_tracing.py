@@ -44,10 +44,10 @@ from actors.replayer import Replayer, Script
 from actors.server import Server
 from logs.keep import MemoryRecorder
 from logs.record import MessageRecord, Record
-from tests.actors.desktop import DONE, Desktop, command
 from tests.actors.harness import SESSION, Bench, S, Sent, body_of
 from tests.actors.hosts import COMMITTING_HOST, EVERY_HOST, Hosted, MakeHost
 from tests.actors.puppets import Say
+from tests.actors.relaying import DONE, Desktop, command
 from tests.actors.service import Service
 from transports.traceparent import accepted
 

@@ -162,6 +162,18 @@ class StoreContract:
         left = table.scan("shelf", ("left",), limit=9, up_to=1)
         assert [row.order for row in left] == [1, 1], "up_to holds for the field after the prefix"
 
+    def test_above_goes_on_where_a_listing_ended(self, opened: Opened) -> None:
+        table = filled(opened)
+        assert [row.order for row in table.scan("order", limit=9, above=1)] == [
+            row.order for row in table.scan("order", limit=9) if row.order > 1
+        ]
+        assert [row.order for row in table.scan("order", limit=9, above=0, up_to=1)] == [1, 1]
+        assert table.scan("order", limit=9, above=99) == []
+        left = table.scan("shelf", ("left",), limit=9, above=1)
+        assert [row.order for row in left] == [3], "above holds for the field after the prefix"
+        rest = table.scan("shelf", ("left", 1), limit=9, above="b")
+        assert [row.order for row in rest] == [1], "behind the fields comes the key"
+
     def test_a_scan_is_a_list_of_its_own(self, opened: Opened) -> None:
         table = filled(opened)
         rows = table.scan("shelf", ("left",), limit=9)
@@ -273,6 +285,7 @@ def model_scan(
     prefix: tuple[Any, ...],
     limit: int | None = None,
     up_to: Any = None,
+    above: Any = None,
 ) -> list[Item]:
     """What a scan must return, found by looking at everything."""
     fields = ITEMS.indexes[index]
@@ -287,5 +300,6 @@ def model_scan(
         for key in keys
         if entry(key)[: len(prefix)] == prefix
         and (up_to is None or entry(key)[len(prefix)] <= up_to)
+        and (above is None or entry(key)[len(prefix)] > above)
     ]
     return found if limit is None else found[:limit]

@@ -32,6 +32,7 @@ from actors.messages import (
 )
 from actors.owner import Owner
 from actors.relay import Relay
+from actors.running import Running
 from actors.server import Server
 from transports.envelope import Envelope
 
@@ -65,10 +66,10 @@ class HastyRelay(Relay):
 class LateRelay(Relay):
     """Checks consent when it gets leave, and not when it asks: right in the end, but too late."""
 
-    def ask_start(self, context: Context, command: Command) -> None:
-        self.command, self.unsettled, self.starts = command, None, 1
+    def ask_start(self, context: Context, run: Running) -> None:
+        command = run.command
         self.journal.put(command.command_id, Attempt(command=command))
-        self.watch(context, command)
+        self.watch(context, run)
         body = FleetRun(
             channel=CHANNEL + command.command_id, session=command.session, slug="", arguments={}
         )
@@ -97,7 +98,7 @@ class OptimisticRelay(Relay):
 class RelentlessRelay(Relay):
     """Hears of a cancel and goes on."""
 
-    def stop(self, context: Context) -> None: ...
+    def stop(self, context: Context, run: Running) -> None: ...
 
 
 class ObliviousRelay(Relay):

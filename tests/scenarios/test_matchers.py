@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.actor import Place
+from actors.desktop.messages import DESKTOP_MESSAGES
 from actors.events import EVENTS
 from actors.graphs.messages import GRAPH_MESSAGES
 from actors.messages import GetGraphRun, GraphRun
@@ -140,6 +141,7 @@ def test_every_message_is_one_that_some_actor_understands() -> None:
         for message in actor(config_class(actor)(), place).handlers
     }
     handled |= {kind.__name__ for kind in GRAPH_MESSAGES}  # a Graph's engine and its model
+    handled |= {kind.__name__ for kind in DESKTOP_MESSAGES}  # an owner and the own desktop
     listing = {"GraphSessions"}  # no built-in agent asks for it
     assert set(MESSAGES) == handled - {"Unanswered"} | listing
 

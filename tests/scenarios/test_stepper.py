@@ -147,7 +147,7 @@ def test_a_start_begins_everything() -> None:
     turn = the_turn(at, StartRecord, "relay")
     assert (turn.before.status, turn.after.status) == ("not started", "up")
     assert turn.before.state == {}
-    assert {change.path for change in turn.attributes} >= {"config", "busy", "poll_us"}
+    assert {change.path for change in turn.attributes} >= {"config", "passing", "poll_us"}
     assert all(change.is_new for change in turn.attributes)
     assert [(one.act, one.due.name) for one in turn.timers] == [("set", "poll")]
     assert turn.is_change

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 import trio
+import trio.lowlevel
 from anyio.abc import ByteStream, Listener, TaskGroup
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -16,7 +17,15 @@ from transports.acceptor import GREETING_LIMIT, address_of, serve
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError, Connection, Peer, Timings
 from transports.frames import pack
-from transports.handshake import NOT_KNOWN, PROTOCOL, Hello, RefusedError, accept_tokens, greet
+from transports.handshake import (
+    NOT_KNOWN,
+    PROTOCOL,
+    Hello,
+    RefusedError,
+    accept_tokens,
+    greet,
+    verdict,
+)
 from transports.pipe import PipeStream, open_pipe
 
 WORD = "open sesame"
@@ -220,3 +229,23 @@ def test_a_stream_without_an_address_has_none() -> None:
         return address_of(open_pipe()[0])
 
     assert trio.run(check) == ""
+
+
+async def test_who_is_asked_may_take_its_time_within_that_of_the_greeting() -> None:
+    async def ask(hello: Hello) -> str | None:
+        await trio.lowlevel.checkpoint()
+        return await verdict(ACCEPT, hello)
+
+    async def ask_for_ever(_hello: Hello) -> str | None:
+        await trio.sleep_forever()
+
+    async with serving(accept=ask) as (listener, _log):
+        assert await echoes(await dial(listener))
+        with pytest.raises(RefusedError, match=NOT_KNOWN):
+            await dial(listener, word="guess")
+    short = Timings(handshake_s=0.05)
+    async with serving(accept=ask_for_ever, timings=short) as (listener, log):
+        with pytest.raises(BrokenLinkError):
+            await dial(listener)
+        await wait_all_tasks_blocked()
+        assert log.told("link.refused") == ["no greeting within 0.05 s"]

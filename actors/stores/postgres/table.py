@@ -10,6 +10,7 @@ A row is JSON in `row`, or msgpack in `packed` where JSON would lose something o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Generic
 
@@ -101,23 +102,29 @@ class PostgresTable(Generic[Row]):
     # Rows by index
 
     def scan(
-        self, index: str, prefix: tuple[Any, ...] = (), *, limit: int, up_to: Any = None
+        self,
+        index: str,
+        prefix: tuple[Any, ...] = (),
+        *,
+        limit: int,
+        up_to: Any = None,
+        above: Any = None,
     ) -> list[Row]:
         """Return the first `limit` rows whose indexed fields start with `prefix`, in order."""
-        return self._found(index, prefix, up_to, limit, "")
+        return self._found(index, prefix, {"<=": up_to, ">": above}, limit, "")
 
     def claim(
         self, index: str, prefix: tuple[Any, ...] = (), *, limit: int, up_to: Any = None
     ) -> list[Row]:
         """Scan, leaving out rows that another process holds in an unfinished turn; hold these."""
-        return self._found(index, prefix, up_to, limit, " FOR UPDATE SKIP LOCKED")
+        return self._found(index, prefix, {"<=": up_to}, limit, " FOR UPDATE SKIP LOCKED")
 
     def _found(
-        self, index: str, prefix: tuple[Any, ...], up_to: Any, limit: int, lock: str
+        self, index: str, prefix: tuple[Any, ...], bounds: Mapping[str, Any], limit: int, lock: str
     ) -> list[Row]:
         if prefix and prefix[0] is None:
             return []
-        condition, order, values = self._search(index, prefix, up_to)
+        condition, order, values = self._search(index, prefix, bounds)
         sql = (
             f"SELECT key, row, packed FROM {self._name} WHERE {condition}"
             f" ORDER BY {order} LIMIT %s{lock}"
@@ -128,27 +135,31 @@ class PostgresTable(Generic[Row]):
         """Return how many rows the scan would find without a limit."""
         if prefix and prefix[0] is None:
             return 0
-        condition, _, values = self._search(index, prefix, None)
+        condition, _, values = self._search(index, prefix, {})
         sql = f"SELECT count(*) FROM {self._name} WHERE {condition}"
         [(count,)] = self._transaction.read(sql, tuple(values))
         return int(count)
 
     def _search(
-        self, index: str, prefix: tuple[Any, ...], up_to: Any
+        self, index: str, prefix: tuple[Any, ...], bounds: Mapping[str, Any]
     ) -> tuple[str, str, list[Any]]:
-        """Return the condition and the order of a search, and its values."""
+        """Return the condition and the order of a search, and its values.
+
+        `bounds` compare the field behind the prefix, each by its sign; None is none.
+        """
         fields = self._spec.indexes[index]
         names = [*map(_column, fields), "key"]
         terms, values = [], []
-        given = prefix if up_to is None else (*prefix, up_to)
-        for at, value in enumerate(given):
+        given = [(at, "=", value) for at, value in enumerate(prefix)]
+        given += [(len(prefix), sign, one) for sign, one in bounds.items() if one is not None]
+        for at, sign, value in given:
             written = (
                 self._fields[fields[at]].write(value) if at < len(fields) else write_key(value)
             )
             if written is None:
                 terms.append(f"{names[at]} IS NULL")
                 continue
-            terms.append(f"{names[at]} {'=' if at < len(prefix) else '<='} %s")
+            terms.append(f"{names[at]} {sign} %s")
             values.append(written)
         if not prefix:
             terms.append(f"{names[0]} IS NOT NULL")  # as the index says, so that it is used

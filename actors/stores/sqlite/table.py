@@ -38,7 +38,7 @@ class SqliteTable(Generic[Row]):
         self._transaction = transaction
         self._codec = RowCodec(spec.row)
         self._ready = False
-        self._searches: dict[tuple[str, int, bool, bool], str] = {}
+        self._searches: dict[tuple[str, int, tuple[str, ...], bool], str] = {}
         self._fields = sorted({field for fields in spec.indexes.values() for field in fields})
         _check_names(spec.name, self._fields)
         name, columns = quoted(spec.name), ["key", "row", *map(_column, self._fields)]
@@ -100,12 +100,20 @@ class SqliteTable(Generic[Row]):
     # Rows by index
 
     def scan(
-        self, index: str, prefix: tuple[Any, ...] = (), *, limit: int, up_to: Any = None
+        self,
+        index: str,
+        prefix: tuple[Any, ...] = (),
+        *,
+        limit: int,
+        up_to: Any = None,
+        above: Any = None,
     ) -> list[Row]:
         """Return the first `limit` rows whose indexed fields start with `prefix`, in order."""
         self._prepare()
-        sql = self._search(index, len(prefix), up_to is not None)
-        values = (*self._bounds(index, prefix, up_to), limit)
+        bounds = (("<=", up_to), (">", above))
+        given = [(sign, value) for sign, value in bounds if value is not None]
+        sql = self._search(index, len(prefix), tuple([sign for sign, _ in given]))
+        values = (*self._bounds(index, prefix, [value for _, value in given]), limit)
         return [self._decode(*found) for found in self._transaction.read(sql, values)]
 
     claim = scan  # one process: nobody else holds a row
@@ -113,24 +121,25 @@ class SqliteTable(Generic[Row]):
     def count(self, index: str, prefix: tuple[Any, ...] = ()) -> int:
         """Return how many rows the scan would find without a limit."""
         self._prepare()
-        sql = self._search(index, len(prefix), bounded=False, counted=True)
-        [(count,)] = self._transaction.read(sql, self._bounds(index, prefix, None))
+        sql = self._search(index, len(prefix), (), counted=True)
+        [(count,)] = self._transaction.read(sql, self._bounds(index, prefix, []))
         assert isinstance(count, int), "what count(*) returns"
         return count
 
     def _columns(self, index: str) -> list[str]:
         return [*map(_column, self._spec.indexes[index]), "key"]
 
-    def _search(self, index: str, width: int, bounded: bool, counted: bool = False) -> str:
+    def _search(self, index: str, width: int, signs: tuple[str, ...], counted: bool = False) -> str:
         """Return the query for rows whose first `width` fields are given, made once.
 
+        `signs` compare the next field with its bounds.
         `IS` finds a None as it finds other values; `=` lets SQLite see that the first is none.
         """
-        shape = (index, width, bounded, counted)
+        shape = (index, width, signs, counted)
         if shape not in self._searches:
             columns = self._columns(index)
             terms = [f"{name} {'IS' if at else '='} ?" for at, name in enumerate(columns[:width])]
-            terms += [f"{columns[width]} <= ?"] if bounded else []
+            terms += [f"{columns[width]} {sign} ?" for sign in signs]
             condition = " AND ".join(terms or [f"{columns[0]} IS NOT NULL"])
             table = f"{quoted(self._spec.name)} INDEXED BY {self._index_name(index)}"
             order = ", ".join(columns[width:] or ["key"])
@@ -141,11 +150,15 @@ class SqliteTable(Generic[Row]):
             )
         return self._searches[shape]
 
-    def _bounds(self, index: str, prefix: tuple[Any, ...], up_to: Any) -> tuple[Value, ...]:
+    def _bounds(self, index: str, prefix: tuple[Any, ...], bounds: list[Any]) -> tuple[Value, ...]:
         """Return the values of a search; what follows the fields in an index is the key."""
-        given = prefix if up_to is None else (*prefix, up_to)
         width = len(self._spec.indexes[index])
-        return (*map(write_value, given[:width]), *map(write_key, given[width:]))
+        write_bound = write_value if len(prefix) < width else write_key
+        return (
+            *map(write_value, prefix[:width]),
+            *map(write_key, prefix[width:]),
+            *map(write_bound, bounds),
+        )
 
     def _index_name(self, index: str) -> str:
         return quoted(f"{self._spec.name}.{index}")

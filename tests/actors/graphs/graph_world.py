@@ -16,6 +16,7 @@ from actors.messages import (
     Completion,
     FleetAcknowledged,
     FleetCancel,
+    FleetDrop,
     FleetFinished,
     FleetRun,
     FleetStarted,
@@ -29,11 +30,17 @@ FAST = {"latency": "1s", "tokens": 100, "cost": 0.5, "tool_latency": "1s"}
 
 
 class Desk:
-    """In a relay's place: wants runs at the start, cancels them when it is told to."""
+    """In a relay's place: wants runs at the start, cancels and drops them when it is told to."""
 
-    def __init__(self, runs: Mapping[str, dict[str, Any]], cancels: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        runs: Mapping[str, dict[str, Any]],
+        cancels: Mapping[str, int],
+        drops: Mapping[str, int],
+    ) -> None:
         self.runs = runs
-        self.cancels = cancels
+        self.acts = {f"cancel:{run}": at_us for run, at_us in cancels.items()}
+        self.acts |= {f"drop:{run}": at_us for run, at_us in drops.items()}
         self.handlers: Mapping[type[Any], Handler] = {
             FleetStarted: self.on_started,
             FleetFinished: self.on_finished,
@@ -47,14 +54,16 @@ class Desk:
         for run, arguments in self.runs.items():
             body = FleetRun(channel=CHANNEL + run, session="s", slug="demo", arguments=arguments)
             context.request("engine", body, 3600 * S)
-        for run, at_us in self.cancels.items():
-            context.set_timer(run, at_us)
+        for act, at_us in self.acts.items():
+            context.set_timer(act, at_us)
 
     def on_started(self, context: Context, envelope: Envelope[FleetStarted]) -> None:
         self.ids[envelope.body.channel.removeprefix(CHANNEL)] = envelope.body.execution_id
 
     def on_timer(self, context: Context, timer: str) -> None:
-        context.send("engine", FleetCancel(execution_id=self.ids[timer]))
+        act, _, run = timer.partition(":")
+        kind = FleetCancel if act == "cancel" else FleetDrop
+        context.send("engine", kind(execution_id=self.ids[run]))
 
     def on_finished(self, context: Context, envelope: Envelope[FleetFinished]) -> FleetAcknowledged:
         run = envelope.body.channel.removeprefix(CHANNEL)
@@ -78,6 +87,7 @@ class GraphWorld:
         files: Mapping[str, str] | None = None,
         runs: Mapping[str, dict[str, Any]] | None = None,
         cancels: Mapping[str, int] | None = None,
+        drops: Mapping[str, int] | None = None,
         model: Actor | None = None,
         tools: Actor | None = None,
         owner: Actor | None = None,
@@ -94,7 +104,7 @@ class GraphWorld:
         self.config = config_of(**config)
         approver = "approver" if owner or self.config.approval_delay_us is not None else ""
         place = Place(name="engine", relay="desk", files=files, approver=approver)
-        self.desk = Desk({"r1": {}} if runs is None else runs, cancels or {})
+        self.desk = Desk({"r1": {}} if runs is None else runs, cancels or {}, drops or {})
         self.engine = GraphEngine(self.config, place)
         self.sim: Simulator = simulator(seed, "", guarded=guarded)
         self.sim.vm = self.port

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.engine import DROPPED_TEXT
+from actors.graphs.admission import FLYING_LIMIT
 from actors.graphs.fleet import DEPTH_LIMIT, OPEN_GRAPHS_LIMIT
 from actors.graphs.seam import VmLimitError, VmLimits, VmMissingError
 from tests.actors.graphs.fake_vm import Api, FakeVm, FakeVmPort, RejectedError
@@ -285,6 +287,21 @@ def test_a_waiting_run_is_cancelled_at_once() -> None:
     ]  # fmt: skip
     assert [world.desk.ended_us[run] // S for run in ("r1", "r2", "r3")] == [60, 10, 120]
     assert ends["r2"].total_tokens == 0
+
+
+def test_a_drop_waits_for_no_model_and_gives_its_slots_back() -> None:
+    how: Any = {"runs": {"r1": {}, "r2": {}}, "max_runs": 1, "max_concurrency": 2, "stop": "60s"}
+    world = GraphWorld(
+        mains={"main": nested, "inner": inner}, model=Deaf(), **how,
+        cancels={"r1": 10 * S, "r2": 40 * S}, drops={"r1": 20 * S, "r2": 50 * S},
+    )  # fmt: skip
+    world.run()
+    assert world.desk.ended_us == {"r1": 20 * S, "r2": 50 * S}, "the second ran after the first"
+    for done in world.desk.ends.values():
+        assert (done.status, done.error) == ("cancelled", DROPPED_TEXT)
+    assert world.engine.slots.free == FLYING_LIMIT
+    assert isinstance(world.port, FakeVmPort)
+    assert world.port.left_open == 0
 
 
 def test_what_ends_at_the_instant_of_a_cancel_still_counts() -> None:

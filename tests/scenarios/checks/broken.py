@@ -112,7 +112,7 @@ class HoardingRelay(Relay):
     """Keeps in its outbox what was accepted."""
 
     def on_accepted(self, context: Context, envelope: Envelope[Accepted]) -> None:
-        self.after_post(context)
+        self.after_post(context, envelope.body.command_id)
 
 
 class NarrowRelay(Relay):

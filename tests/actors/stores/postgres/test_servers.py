@@ -140,7 +140,9 @@ def race(where: str, *clients: Any) -> None:
 
 def prepared(where: str, fill: Callable[[PostgresStore], None]) -> None:
     with closing(PostgresStore(where)) as store:
-        store.table(SESSIONS).put(META.id, Shared.by(Relay.name, META))
+        store.table(SESSIONS).put(
+            META.id, Shared(device=Relay.name, project=META.project, meta=META)
+        )
         fill(store)
         store.commit()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import msgspec
 import pytest
@@ -63,8 +64,15 @@ def test_every_search_uses_its_index(store: PostgresStore) -> None:
     table = store.table(ITEMS)
     for number in range(50):
         table.put(str(number), item("left", number))
-    for prefix, up_to in [((), None), (("left",), None), (("left",), 40), (("left", 3), None)]:
-        condition, order, values = table._search("shelf", prefix, up_to)
+    searches: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((), {}),
+        (("left",), {}),
+        (("left",), {"<=": 40}),
+        (("left",), {"<=": 40, ">": 3}),
+        (("left", 3), {}),
+    ]
+    for prefix, bounds in searches:
+        condition, order, values = table._search("shelf", prefix, bounds)
         sql = f"EXPLAIN SELECT key FROM {table._name} WHERE {condition} ORDER BY {order} LIMIT 3"
         plan = "".join(line for (line,) in store._transaction.read(sql, tuple(values)))
         assert 'using "items.shelf"' in plan

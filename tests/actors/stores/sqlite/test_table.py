@@ -164,6 +164,9 @@ class Against(RuleBasedStateMachine):
     @rule(index=INDEXES, data=st.data(), limit=st.integers(0, 7))
     def scan(self, index: str, data: st.DataObject, limit: int) -> None:
         prefix, up_to = data.draw(prefixes(index))
+        above = data.draw(st.sampled_from([None, up_to]))
+        want = model_scan(self.rows, index, prefix, limit, above=above)
+        assert self.table.scan(index, prefix, limit=limit, above=above) == want
         want = model_scan(self.rows, index, prefix, limit, up_to)
         assert self.table.scan(index, prefix, limit=limit, up_to=up_to) == want
         assert self.table.claim(index, prefix, limit=limit, up_to=up_to) == want

@@ -1,0 +1,109 @@
+"""The commands of a desktop's owner: `pullcord desktop sessions`, `share` and so on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from scenarios.flags import flag, switch
+from scenarios.service.flags import JSON_HELP, DesktopFolder
+
+if TYPE_CHECKING:
+    from scenarios.service.desk import Desk
+
+SessionArgument = flag("A session's id, slug or name, as `desktop sessions` prints them.")
+WATCH_S = 1.0  # between two looks
+
+
+def desktop_sessions(
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """List this desktop's sessions: id, slug, project, whether agents may see it."""
+    from scenarios.service.desk import show_sessions
+
+    return show_sessions(_desk(folder), json=json)
+
+
+def desktop_share(
+    target: Annotated[
+        str, flag("A session that is there; with --project a Graph: FILE.js, NAME, @graphs/NAME.")
+    ],
+    /,
+    *,
+    project: Annotated[
+        str | None, flag("Add the Graph as a session of this project, as it is now.")
+    ] = None,
+    name: Annotated[str | None, flag("The new session's name; by default the Graph's.")] = None,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """Let agents run a session; print its id. A later edit of the Graph's file changes nothing."""
+    from scenarios.service.desk import share
+
+    return share(_desk(folder), target, project, name, json=json)
+
+
+def desktop_unshare(
+    session: Annotated[str, SessionArgument],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """Let agents run a session no more: what is queued for it is cancelled."""
+    from scenarios.service.desk import unshare
+
+    return unshare(_desk(folder), session, json=json)
+
+
+def desktop_history(
+    run: Annotated[str | None, flag("One run's ticket or execution: all of it, as JSON.")] = None,
+    /,
+    *,
+    limit: Annotated[int, flag("How many runs, the latest first.")] = 50,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """List what ran on this desktop: when it ended, ticket, session, status, tokens."""
+    from scenarios.service.desk import show_history
+
+    return show_history(_desk(folder), run, limit, json=json)
+
+
+def desktop_outbox(
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """List the results that the server has not accepted yet."""
+    from scenarios.service.desk import show_outbox
+
+    return show_outbox(_desk(folder), json=json)
+
+
+def desktop_status(
+    *,
+    watch: Annotated[bool, switch("Print it again every second, until Ctrl-C.")] = False,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """Print how this desktop stands: last sync, runs, outbox, disk."""
+    from scenarios.service.desk import show_status
+
+    desk = _desk(folder)
+    while True:
+        code = show_status(desk, json=json)
+        if not watch:
+            return code
+        time.sleep(WATCH_S)
+
+
+def _desk(folder: Path | None) -> Desk:
+    from scenarios.service.desk import Desk
+    from scenarios.service.desktop import SOCKET
+    from scenarios.service.files import home
+
+    return Desk((folder or home() / "desktop").resolve() / SOCKET)

@@ -1,0 +1,103 @@
+"""What every process that stays has in common: its words on stderr, its log, its end."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from actors.errors import SimulationError
+from actors.stores.failures import StoreError
+from logs.record import HeaderRecord
+from logs.rotate import RotatingRecorder
+from scenarios.graph_files import refusal
+from scenarios.problems import printable
+from scenarios.service.config import LogSettings
+from scenarios.service.files import store_problem
+from scenarios.service.world import ServiceWorld
+from transports.version import VERSION
+
+LOGS = "logs"  # the folder within a process's own
+
+
+def say(text: str) -> None:
+    """Write a line to stderr, whatever is in it."""
+    sys.stderr.write(f"pullcord: {printable(text)}\n")
+    sys.stderr.flush()
+
+
+def open_log(
+    name: str, folder: Path, settings: LogSettings, world: ServiceWorld
+) -> RotatingRecorder:
+    """Return the log of a process. ScenarioError if it can't be written."""
+    header = HeaderRecord(
+        scenario=name,
+        digest="",
+        seed=world.seed,
+        cell="",
+        replication=0,
+        command=shlex.join(["pullcord", *sys.argv[1:]]),
+        pullcord=VERSION,
+        python=platform.python_version(),
+        driver="trio",
+        transport="tcp",
+        processes="separate",
+        speed=1.0,
+        resolved={},
+    )
+    began = {"epoch_us": world.epoch_us, "pid": os.getpid(), "payloads": settings.record}
+    try:
+        return RotatingRecorder(
+            folder / LOGS,
+            header,
+            began,
+            say,
+            files=settings.log_files,
+            size_bytes=settings.log_size,
+            whole=settings.record,
+        )
+    except OSError as error:
+        what = f"the log can't be written: {error.strerror}"
+        raise refusal(
+            str(folder / LOGS), what, "free some space, or change who may write"
+        ) from None
+
+
+def serve(world: ServiceWorld, log: RotatingRecorder) -> int:
+    """Run a world until a signal, and drain it; return the exit code.
+
+    ScenarioError for what whoever starts the process can mend.
+    """
+    outcome = "failed"
+    since_s = time.monotonic()
+    try:
+        world.serve(log, flush=log.flush)
+        outcome = "stopped"
+    except StoreError as error:
+        raise store_problem(error) from error
+    except SimulationError as error:
+        if isinstance(error.__cause__, StoreError):
+            raise store_problem(error.__cause__) from error
+        raise
+    finally:
+        log.close(outcome)
+    say(f"stopped after {_words(time.monotonic() - since_s)}")
+    return 0
+
+
+def _words(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def told(event: str, fields: dict[str, Any]) -> str | None:
+    """Return an edge's event in words for stderr, None for those that nobody waits to hear."""
+    reason = fields.get("reason", "")
+    if event == "link.refused":
+        return f"refused {fields.get('peer') or 'somebody'} at {fields.get('address')}: {reason}"
+    return None

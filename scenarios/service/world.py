@@ -1,0 +1,270 @@
+"""The trio host of a deployed process: stores on disk, edges to the outside, and real time.
+
+Its few actors trust one another, so messages between them go from mailbox to mailbox. Whoever is
+not here is reached over an *edge*: what an actor sends to a name that is none of ours is offered to
+the edges one after another, and lost as "disconnected" if none of them has a connection to it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import trio
+
+from actors.actor import Actor
+from actors.durable import DurableContext, DurableStore, DurableWorld
+from actors.edges.models.live import LiveModel
+from actors.edges.outside import close_outside, open_outside
+from actors.edges.tools.runner import ToolRunner
+from actors.errors import UnhandledMessageError, describe_turn
+from actors.host import TURN_FAILED, HostContext
+from actors.network import DISCONNECTED, Network
+from actors.stores.failures import (
+    DamagedStoreError,
+    StoreError,
+    StoreFailedError,
+    UnreadableRowError,
+)
+from actors.supervisor import RestartPolicy
+from logs.record import Recorder
+from scenarios.service.meter import Meter
+from transports.envelope import Envelope
+from transports.memory import DOWN, Post
+
+TRACE_PAUSE_US = 60_000_000  # a failure that comes again and again must not fill a disk
+OUTSIDE = (LiveModel, ToolRunner)  # actors whose waiting is done by tasks
+AGAIN_S = 1.0  # between two starts of an actor whose store can't be read
+UNUSABLE = (DamagedStoreError, UnreadableRowError)  # what no new start mends
+
+
+class Edge(Protocol):
+    """Brings messages in from outside, and takes out those for whom it has a connection."""
+
+    async def open(self) -> None:
+        """Get what may fail to be had, a port say, before anything begins."""
+
+    async def live(self) -> None:
+        """Serve until cancelled."""
+
+    def take(self, envelope: Envelope[Any]) -> bool:
+        """Send a message on its way; False if its target is nobody's here."""
+
+    def stop_reading(self) -> None:
+        """Take no more messages in; what waits is still written."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be written."""
+
+
+class _Ways(dict[str, Post]):
+    """The ways out of an actor: all alike, whatever the name."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+
+    def __missing__(self, _name: str) -> Post:
+        return self._post
+
+
+class ServiceContext(DurableContext):
+    """One actor of a deployed process."""
+
+    __slots__ = ("stamped",)
+
+    _world: ServiceWorld
+
+    def reset(self) -> None:
+        """Be as new, with ways to everywhere."""
+        self.stamped = (-1, 0)  # a turn's time, and the wall time then
+        super().reset()
+
+    @property
+    def stamp_us(self) -> int:
+        """Wall time since 1970, as of the beginning of the turn; it never goes back."""
+        if self.shared is not None:
+            return super().stamp_us
+        turn_us, stamp_us = self.stamped
+        if turn_us != self.turn_us:
+            stamp_us = self._world.stamp_us()
+            self.stamped = (self.turn_us, stamp_us)
+        return stamp_us
+
+    def release(self) -> None:
+        """Let out what a turn asked for; its records are written before anything has left."""
+        super().release()
+        self._world.flush()
+
+
+class _NotBegunError(Exception):
+    """An actor's start was not committed."""
+
+
+class ServiceWorld(DurableWorld):
+    """A process's actors and edges. `serve` runs it until a signal.
+
+    Each start has a seed of its own, so that no id is ever made twice. `say` is told, line by line,
+    what whoever runs the process should know.
+    """
+
+    context_type = ServiceContext
+
+    def __init__(self, name: str, say: Callable[[str], None], seed: int | None = None) -> None:
+        self.seed = secrets.randbits(62) if seed is None else seed
+        self.say = say
+        self.edges: list[Edge] = []
+        self.meter = Meter()
+        self.on_ready: Callable[[], None] = lambda: None
+        self._stamp_us = 0
+        self._flush: Callable[[], None] = lambda: None
+        self._up = False  # whether every actor has begun
+        self._told_us: int | None = None  # when a failure was told in full
+        super().__init__(
+            self.seed,
+            name,
+            clock=None,
+            epoch_us=time.time_ns() // 1000,
+            restart=RestartPolicy(restarts=10),
+        )
+
+    def house(self, name: str, actor: Actor, store: DurableStore | None = None) -> None:
+        """Add an actor, with a store on disk or with one that is gone at the end."""
+        self.add(name, actor)
+        self.contexts[name].links = _Ways(self.deliver_now)
+        if store is not None:
+            self.keep(name, store)
+
+    def serve(
+        self,
+        recorder: Recorder | None = None,
+        *,
+        grace_s: float = 10.0,
+        flush: Callable[[], None] | None = None,
+    ) -> None:
+        """Run until SIGTERM or SIGINT, then drain. `flush` writes what the recorder keeps."""
+        self._flush = flush or self._flush
+        super().serve(recorder, grace_s=grace_s)
+
+    def flush(self) -> None:
+        """Write the log so far."""
+        self._flush()
+
+    # Time
+
+    def stamp_us(self) -> int:
+        """Return the wall time since 1970 in microseconds, never less than the last one."""
+        self._stamp_us = max(self._stamp_us, time.time_ns() // 1000)
+        return self._stamp_us
+
+    # Messages
+
+    def deliver_now(self, envelope: Envelope[Any]) -> None:
+        """Put a message into its target's mailbox, or hand it to an edge."""
+        target = self.contexts.get(envelope.target)
+        if target is None:
+            if not any(edge.take(envelope) for edge in self.edges):
+                self.lose(envelope, DISCONNECTED)
+        elif type(envelope.body) in target.handlers:
+            self._offer(envelope)
+        else:
+            kind = type(envelope.body).__name__
+            raise UnhandledMessageError(f"{target.name} has no handler for {kind}")
+
+    async def enter(self, envelope: Envelope[Any]) -> None:
+        """Bring a message in from outside: waits while its target is behind with its mail."""
+        if not await self.contexts[envelope.target].mailbox.put(envelope):
+            self.lose(envelope, DOWN)
+
+    def number(self) -> int:
+        """Return an id for a message that comes from outside."""
+        return next(self.serials)
+
+    def tell_event(self, edge: str, event: str, fields: Mapping[str, Any]) -> None:
+        """Record what happens at an edge."""
+        watcher = self.watchers.get(event)
+        if watcher is not None:
+            watcher(self.now_us, dict(fields))
+        if self.recorder is not None:
+            self.recorder.event(self.now_us, edge, 0, event, dict(fields))
+            self.flush()
+
+    # Running
+
+    async def _main(self) -> None:
+        try:
+            await super()._main()
+        finally:
+            await close_outside(self.contexts.values(), OUTSIDE)
+
+    async def _open(self, network: Network, nursery: trio.Nursery) -> None:
+        for edge in self.edges:
+            await edge.open()
+        await open_outside(self.contexts.values(), OUTSIDE, nursery, self.deliver_now)
+
+    async def _keep_time(self) -> None:
+        assert self._nursery is not None, "every actor has begun"
+        for edge in self.edges:
+            self._nursery.start_soon(edge.live)
+        self._up = True
+        self.on_ready()
+        await super()._keep_time()
+
+    def _stop_reading(self) -> None:
+        for edge in self.edges:
+            edge.stop_reading()
+
+    def _all_is_sent(self) -> bool:
+        return all(edge.idle for edge in self.edges)
+
+    # Turns
+
+    async def _in_turn(self, actor: DurableContext, turn: Any, take: Callable[[], Any]) -> None:
+        with self.meter.turns.measured():
+            await super()._in_turn(actor, turn, take)
+
+    async def _commit_held(self, actor: DurableContext) -> None:
+        if actor.held:
+            with self.meter.commits.measured():
+                await super()._commit_held(actor)
+
+    async def _boot(self, actor: HostContext) -> None:
+        while True:
+            try:
+                await super()._boot(actor)
+            except _NotBegunError:  # a loop, since a disk may stay full for days
+                await trio.sleep(AGAIN_S)
+            else:
+                return
+
+    async def _wait_for_store(self, actor: DurableContext, error: StoreError) -> None:
+        if not self._up:
+            raise error  # whoever starts the process is there to be told
+        raise _NotBegunError
+
+    async def _fail(self, actor: HostContext, turn: Any, error: Exception) -> None:
+        if isinstance(error, UNUSABLE):
+            raise error
+        if isinstance(error, StoreFailedError) or not self._up:
+            await super()._fail(actor, turn, error)
+            return
+        self._tell_failure(actor, turn, error)
+        if not isinstance(turn, Envelope):
+            await super()._fail(actor, turn, error)
+            return
+        # Who sends what an actor fails at may send it again: that must not end the process.
+        self._take_back(actor, f"{TURN_FAILED}{type(error).__name__}: {error}")
+        actor.begin_boot()
+        await self._boot(actor)
+
+    def _tell_failure(self, actor: HostContext, turn: Any, error: Exception) -> None:
+        """Say that a turn failed, in full now and then."""
+        self.say(f"{actor.name} failed on {describe_turn(turn)}, which is undone: {error!r}")
+        now_us = self.now_us
+        if self._told_us is None or now_us - self._told_us >= TRACE_PAUSE_US:
+            self._told_us = now_us
+            for part in traceback.format_exception(error):
+                self.say(part.rstrip())

@@ -1,0 +1,128 @@
+"""The commands of a deployment with what people do wrong: one line, its cure, and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from scenarios.cli import _guarded_call
+from scenarios.service.files import lock_folder, make_folder
+from tests.scenarios.commandline import Done
+
+TOKEN = "pc_agt_nobodys"  # noqa: S105  nobody's
+
+
+class Shell:
+    """Runs commands in this process, in a folder of their own, with an environment."""
+
+    def __init__(
+        self, folder: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.folder, self._patch, self._capsys = folder, patch, capsys
+        patch.chdir(folder)
+        for name in [name for name in os.environ if name.startswith("PULLCORD_")]:
+            patch.delenv(name)
+        self.set("PULLCORD_HOME", str(folder))
+
+    def set(self, name: str, value: str) -> None:
+        self._patch.setenv(name, value)
+
+    def run(self, *args: str) -> Done:
+        self._patch.setattr(sys, "argv", ["pullcord", *args])
+        code = _guarded_call()
+        return Done(code, *self._capsys.readouterr())
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    return Shell(tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("args", "lines"),
+    [
+        (
+            ["server", "--listen", "0.0.0.0:1"],
+            [
+                "--listen: others can reach 0.0.0.0:1, and without TLS they can read every token",
+                "help: give --tls-cert and --tls-key, or --plain if something in front speaks TLS",
+            ],
+        ),
+        (["server", "--listen", "here"], ['--listen: "here" is not an address: write HOST:PORT']),
+        (["server", "--tls-cert", "x.pem"], ["--tls-cert: TLS needs --tls-key too"]),
+        (
+            ["server", "--store", "mysql://x"],
+            ['--store: "mysql://x" names no store', "help: write sqlite:PATH or postgresql:"],
+        ),
+        (["server", "--config", "none.toml"], ["none.toml: there is no such file"]),
+        (["server", "--folder", "file"], ["file: the folder can't be written: File exists"]),
+        (
+            ["desktop", "run", "--server", "127.0.0.1:1"],
+            [
+                "desktop: this desktop is not paired with a server",
+                "help: pair it first: pullcord desktop pair --server HOST:PORT CODE",
+            ],
+        ),
+        (["desktop", "pair", "A", "--server", "x"], ['--server: "x" is not an address']),
+        (["desktop", "pair", "A"], ["--server: which server?"]),
+        (["desktop", "pair", "A" * 99, "--server", "127.0.0.1:1"], ["CODE: this is no pairing"]),
+        (
+            ["desktop", "pair", "ABCD", "--server", "127.0.0.1:1"],
+            ["127.0.0.1:1: Connection refused", "help: is the server running there?"],
+        ),
+        (["devices", "list"], ["owner.sock: no server runs here", "help: start it there"]),
+        (["agent", "list", "p"], ["--server: which server?"]),
+        (["agent", "list", "p", "--server", "127.0.0.1:1"], ["127.0.0.1:1: Connection refused"]),
+        (["agent", "run", "gs_1", "--args", "{"], ["--args: it is no JSON"]),
+        (["agent", "wait", "c", "--timeout", "soon"], ["--timeout: "]),
+        (["agent", "walk"], ['Unknown command "walk"', "help: pullcord agent --help"]),
+        (["config", "show", "nobody"], ["Invalid value"]),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_with_its_cure(
+    shell: Shell, args: list[str], lines: list[str]
+) -> None:
+    (shell.folder / "file").write_text("")
+    shell.set("PULLCORD_TOKEN", TOKEN)
+    done = shell.run(*args)
+    assert (done.code, done.out) == (2, "")
+    assert "Traceback" not in done.err
+    for line in lines:
+        assert line in done.err
+    assert TOKEN not in done.err
+
+
+def test_a_port_in_use_and_a_folder_in_use(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = shell.run("server", "--listen", address)
+    assert done.code == 2
+    assert done.err.splitlines()[0] == f"--listen: {address} is in use by another program"
+    lock = lock_folder(make_folder(shell.folder / "busy"), "server")
+    done = shell.run("server", "--folder", "busy")
+    lock.release()
+    assert done.code == 2
+    assert done.err.startswith("busy: another server uses this folder: ")
+
+
+def test_where_each_setting_was_said(shell: Shell) -> None:
+    folder = make_folder(shell.folder / "server")
+    (folder / "config.toml").write_text('store = "sqlite:x.db"\n[server]\nretention = "3d"\n')
+    shell.set("PULLCORD_LISTEN", "127.0.0.1:9")
+    done = shell.run("config", "show", "server", "--json")
+    assert done.code == 0, done.err
+    rows = {row["key"]: (row["value"], row["from"]) for row in json.loads(done.out)}
+    assert rows["listen"] == ("127.0.0.1:9", "PULLCORD_LISTEN")
+    assert rows["store"] == ("sqlite:x.db", f"{folder}/config.toml:1")
+    assert rows["server.retention"] == ("3d", f"{folder}/config.toml:3")
+    assert rows["plain"] == ("false", "default")
+    shell.set("PULLCORD_TOKEN", TOKEN)
+    shown = shell.run("config", "show", "agent")
+    assert "token        (set)  PULLCORD_TOKEN" in shown.out

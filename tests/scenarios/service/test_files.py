@@ -1,0 +1,134 @@
+"""Where a deployed process keeps its files: made, locked, set aside, replaced as a whole."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from scenarios.problems import ScenarioError
+from scenarios.service.credentials import Credentials, read_credentials, write_credentials
+from scenarios.service.files import home, lock_folder, make_folder, open_sqlite, write_secret
+from tests.actors.puppets import NOTES, Note
+
+
+@pytest.fixture
+def _as_a_stranger(tmp_path: Path) -> Iterator[None]:
+    """Be a user who may not write everywhere, as root may."""
+    if os.geteuid() != 0:
+        yield
+        return
+    tmp_path.chmod(0o755)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_the_usual_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLCORD_HOME", "/somewhere")
+    assert home() == Path("/somewhere")
+    monkeypatch.delenv("PULLCORD_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert home() == Path("/data/pullcord")
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    assert home() == Path.home() / ".local/share/pullcord"
+
+
+def test_a_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    assert make_folder(tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.usefixtures("_as_a_stranger")
+def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "new"):
+        with pytest.raises(ScenarioError, match=r"(?s)can't be written: Permission.*--folder"):
+            make_folder(place)
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ScenarioError, match="can't be written"):
+        make_folder(tmp_path / "file")
+
+
+def test_one_process_of_a_kind_uses_a_folder(tmp_path: Path) -> None:
+    lock = lock_folder(tmp_path, "desktop")
+    words = rf"(?s){tmp_path}: another desktop uses this folder: this process.*stop that one"
+    with pytest.raises(ScenarioError, match=words):
+        lock_folder(tmp_path, "desktop")
+    lock_folder(tmp_path, "server").release()
+    lock.release()
+    lock_folder(tmp_path, "desktop").release()
+
+
+def test_a_secret_is_its_owners_alone_and_replaced_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "secret"
+    write_secret(path, "one")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+    def fail(_file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("scenarios.service.files.os.fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_secret(path, "two")
+    assert path.read_text() == "one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_damaged_database_is_set_aside_and_told_and_a_new_one_begun(tmp_path: Path) -> None:
+    path = tmp_path / "relay.db"
+    store = open_sqlite(path, lambda _: None)
+    for number in range(100):
+        store.table(NOTES).put(str(number), Note("x" * 500))
+    store.commit()
+    store.close()
+    whole = path.read_bytes()
+    broken = whole[:5000] + b"\xff" * 20_000 + whole[25_000:]
+    path.write_bytes(broken)
+    said: list[str] = []
+    store = open_sqlite(path, said.append)
+    assert store.table(NOTES).count("text") == 0
+    store.close()
+    assert (tmp_path / "relay.db.1").read_bytes() == broken
+    assert len(said) == 3
+    assert said[1] == (f"it is kept as {path}.1, and a new one is begun: what only it knew is lost")
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "server.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(ScenarioError, match=r"(?s)server\.db: this is some other.*name another"):
+        open_sqlite(path, lambda _: None)
+    assert path.read_bytes() == before
+
+
+WORD = "pc_dev_x"
+CREDENTIALS = Credentials(
+    server='odd "host":1', token=WORD, device="dev_1", fingerprint="ab", plain=True
+)
+
+
+def test_credentials_are_written_and_read_again(tmp_path: Path) -> None:
+    assert read_credentials(tmp_path) is None
+    write_credentials(tmp_path, CREDENTIALS)
+    assert read_credentials(tmp_path) == CREDENTIALS
+    assert (tmp_path / "credentials.toml").stat().st_mode & 0o777 == 0o600
+    assert WORD not in repr(CREDENTIALS)
+
+
+@pytest.mark.parametrize("text", ["token = 5", "nonsense", 'server = "a"'])
+def test_credentials_that_can_not_be_read_are_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "credentials.toml").write_text(text)
+    with pytest.raises(ScenarioError, match=r"credentials\.toml"):
+        read_credentials(tmp_path)
