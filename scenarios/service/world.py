@@ -113,8 +113,8 @@ class ServiceWorld(DurableWorld):
 
     context_type = ServiceContext
 
-    def __init__(self, name: str, say: Callable[[str], None], seed: int | None = None) -> None:
-        self.seed = secrets.randbits(62) if seed is None else seed
+    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+        self.seed = secrets.randbits(62)
         self.say = say
         self.edges: list[Edge] = []
         self.meter = Meter()
