@@ -75,7 +75,7 @@ async def test_the_source_is_who_the_token_belongs_to(autojump_clock: MockClock)
 
 @pytest.mark.parametrize(
     ("name", "token"),
-    [("agt_1", "wrong"), ("agt_1", token_of("agt_2")), ("nobody", token_of("nobody")), ("x", "")],
+    [("agt_1", "guessed"), ("agt_1", token_of("agt_2")), ("nobody", token_of("nobody")), ("x", "")],
 )
 async def test_who_is_not_known_is_told_so_and_not_sooner_than_anybody(
     name: str, token: str, autojump_clock: MockClock
