@@ -11,7 +11,7 @@ PIP_FLAGS = -m pip --disable-pip-version-check --quiet
 PIP = .venv/bin/python $(PIP_FLAGS)
 STAMP = .venv/installed
 
-.PHONY: demo test pythons soak lint bench lock clean FORCE
+.PHONY: demo test pythons soak live lint bench lock clean FORCE
 
 demo: $(STAMP)
 	@.venv/bin/pullcord run @published
@@ -43,7 +43,8 @@ pythons: $(STAMP)
 				&& $$there/bin/python $(PIP_FLAGS) install --no-deps --no-build-isolation -e . \
 				&& touch $$there/installed || exit 1; \
 			fi; \
-			$$there/bin/python -m pytest -q tests/scenarios/test_determinism.py tests/test_wheel.py || exit 1; \
+			$$there/bin/python -m pytest -q tests/scenarios/test_determinism.py \
+				tests/scenarios/test_graph_determinism.py tests/test_wheel.py || exit 1; \
 			break; \
 		done; \
 	done
@@ -58,6 +59,15 @@ lint: $(STAMP)
 # hundred replications with kills over sockets, and what else is marked so.
 soak: $(STAMP)
 	@.venv/bin/python -m pytest -m soak
+
+# Needs the network once: llama.cpp as a server, in an environment of its own, with a model of random weights.
+LIVE = .venv/live
+live: $(STAMP)
+	@test -e $(LIVE)/installed || { echo "Installing llama.cpp into $(LIVE)" \
+		&& rm -rf $(LIVE) && .venv/bin/python -m venv $(LIVE) \
+		&& $(LIVE)/bin/python $(PIP_FLAGS) install --only-binary :all: xllamacpp==2026.10.11549 gguf==0.19.0 \
+		&& touch $(LIVE)/installed; }
+	@MODEL_SERVER_PYTHON=$(LIVE)/bin/python .venv/bin/python -m pytest -m live
 
 bench: $(STAMP)
 	@for each in run wire herd proxy store logs step graphs; do .venv/bin/python -m bench.$$each && echo || exit; done

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from actors.chance import Counts, Durations, Numbers, Sizes, Stream
     from actors.engine import Engine
     from actors.graph_engine import GraphEngine
-    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
+    from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel, ToolCall
     from actors.graphs.model import Model, ModelConfig, Planned
     from actors.owner import Owner
     from actors.polls import PollPlan, parse_polls
@@ -91,6 +91,7 @@ __all__ = [
     "Stream",
     "Table",
     "TableSpec",
+    "ToolCall",
     "Unanswered",
     "UnreadableRowError",
     "UnusableStoreError",
@@ -124,7 +125,7 @@ _HOMES = {
     ("actors", "chance"): ("Counts", "Durations", "Numbers", "Sizes", "Stream"),
     ("actors", "engine"): ("Engine",),
     ("actors", "graph_engine"): ("GraphEngine",),
-    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel"),
+    ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel", "ToolCall"),
     ("actors", "graphs", "model"): ("Model", "ModelConfig", "Planned"),
     ("actors", "owner"): ("Owner",),
     ("actors", "polls"): ("PollPlan", "parse_polls"),

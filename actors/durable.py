@@ -80,7 +80,7 @@ class DurableContext(HostContext):
     """An actor whose store may be a durable one, and the turns that wait for its next commit."""
 
     __slots__ = (
-        "batch", "durable", "failed_starts", "held", "rewind", "shared", "slow_turns",
+        "alone", "batch", "durable", "failed_starts", "held", "rewind", "shared",
     )  # fmt: skip
 
     def __init__(self, host: Simulator, name: str, actor: Actor) -> None:
@@ -91,22 +91,20 @@ class DurableContext(HostContext):
         self.batch: list[Held] | None = None  # of turns to be taken together, while they gather
         self.rewind: Rewind | None = None  # to where the group began, for a conflict
         super().__init__(host, name, actor)
-        # Whether its turns wait: for a database elsewhere, or for what the actor itself does. One
-        # on a disk takes less time than to hand it to a thread that fights for the interpreter.
-        self.slow_turns = self.blocking
+        # What an actor takes long for by itself waits for no other turn's end.
+        self.alone = self.blocking
 
     def keep_in(self, store: DurableStore) -> None:
         """Have what the actor writes kept in a durable store, from the next start on."""
         self.durable = store
         self.shared = store if isinstance(store, SharedStore) else None
         self.store = store  # type: ignore[assignment]  # the same contract as the one in memory
-        self.slow_turns = self.slow_turns or self.shared is not None
         self.blocking = True  # its commits are
 
     def reset(self) -> None:
         """Be as new, but for what a durable store has: it outlives every run."""
         self.held.clear()
-        self.rewind = None
+        self.rewind = self.batch = None
         if self.durable is None:
             super().reset()
             return
@@ -156,12 +154,13 @@ class DurableWorld(TrioWorld):
     async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
         """Take a message and, with one commit, those that wait behind it."""
         assert isinstance(actor, DurableContext)
-        if actor.slow_turns and actor.durable is not None and not (self._virtual or self._hooks):
+        if actor.shared is not None and not (self._virtual or self._hooks or actor.alone):
             actor.batch = []
         waiting = actor.held if actor.batch is None else actor.batch
+        limit = 1 if actor.alone else self.group_turns
         await super()._take_message(actor, envelope)
         # Nothing is held once a turn has failed, or has been committed by itself.
-        while 0 < len(waiting) < self.group_turns:
+        while 0 < len(waiting) < limit:
             another = actor.mailbox.next_message()
             if another is None:
                 break
@@ -216,7 +215,8 @@ class DurableWorld(TrioWorld):
             self._act(actor, turn, take)
             store.end_turn()
 
-        if actor.slow_turns:
+        # One on a disk takes less time than its way into a thread.
+        if actor.alone or actor.shared is not None:
             await self._away(actor, act)
         else:
             act()

@@ -34,6 +34,7 @@ from actors.graphs.messages import (
 from actors.graphs.operations import Limits
 from actors.graphs.permissions import Rights
 from actors.graphs.resume import CannotResumeError, resume, traced_turn
+from actors.graphs.seam import STOPPED
 from actors.graphs.tools import ToolsConfig
 from actors.graphs.trail import Beginning, Trail
 from actors.messages import (
@@ -160,6 +161,7 @@ class GraphEngine(Engine):
         for fleet in self.fleets.values():
             fleet.abandon()
         self.fleets = {}
+        self.hurried: set[str] = set()  # the executions whose scripts must compute no more
         self.by_run: dict[str, Fleet] = {}
         self.told: dict[str, int] = {}  # how many calls wait, as relays know it, by execution id
         self.trails: dict[str, Trail] = {}  # of runs that may come to wait for their owner
@@ -175,6 +177,19 @@ class GraphEngine(Engine):
         if spending is None:
             return done
         return _replace(done, total_tokens=spending.tokens, reported_cost=spending.cost)
+
+    def hurry(self, body: Any) -> None:
+        """End what a script computes, for good, if its run is to be cancelled.
+
+        A host calls it from another thread for what comes during a turn; the message is handled
+        after that.
+        """
+        fleet = self.fleets.get(body.execution_id) if isinstance(body, FleetCancel) else None
+        if fleet is not None:
+            self.hurried.add(fleet.execution_id)
+            for script in list(fleet.scripts.values()):
+                if script.vm is not None:
+                    script.vm.hurry()
 
     # Runs
 
@@ -406,9 +421,11 @@ class GraphEngine(Engine):
         self.told.pop(fleet.execution_id, None)
         self.spendings.delete(execution.channel)
         if self.trails.pop(fleet.execution_id, None) is not None:
-            Trail(execution.channel, fleet.execution_id).forget(context)
             approvals.forget(context, fleet.run)
         whole = fleet.completion()
+        if fleet.execution_id in self.hurried and STOPPED in (whole.error or ""):
+            whole = _replace(whole, status="cancelled", result=None, error=None)
+        self.hurried.discard(fleet.execution_id)
         done = _replace(
             bounded(whole), total_tokens=whole.total_tokens, reported_cost=whole.reported_cost
         )

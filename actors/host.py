@@ -93,11 +93,15 @@ class HostedWorld(ClockedWorld):
         return True
 
 
+def unhurried(_body: Any) -> None:
+    """Let a turn come to its end, whatever waits for that."""
+
+
 class HostContext(ClockedContext):
     """One actor on the trio host: its mailbox, its open questions, and its turn's effects."""
 
     __slots__ = (
-        "blocking", "busy", "clock_stops", "down", "effects", "frozen", "journal", "lock",
+        "blocking", "busy", "clock_stops", "down", "effects", "frozen", "hurry", "journal", "lock",
         "mailbox", "open_questions", "put_off", "scope", "suspended_us", "threaded", "turn",
         "turn_us",
     )  # fmt: skip
@@ -109,6 +113,7 @@ class HostContext(ClockedContext):
         self.open_questions: dict[int, Due] = {}
         self.frozen: list[Due] = []  # what is due to a suspended actor, once it goes on
         self.blocking = bool(getattr(actor, "blocking", False))
+        self.hurry: Callable[[Any], None] = getattr(actor, "hurry", unhurried)
         self.turn: Any = START
         self.put_off: list[Callable[[], Any]] = []  # until a turn in a thread has ended
         super().__init__(host, name, actor)

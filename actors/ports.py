@@ -1,7 +1,9 @@
 """What a host can give its actors besides messages and time: ports that only some actors need.
 
 A port's calls are synchronous and bounded. An actor whose turns use one that may block says so with
-`blocking = True`, and a host on a real clock takes its turns in a worker thread.
+`blocking = True`, and a host on a real clock takes its turns in a worker thread. If it has a method
+`hurry(body)`, that is called in the host's thread with each message that arrives during such a turn
+and has to wait for its end: it may break off what its ports are at, and touches nothing else.
 """
 
 from __future__ import annotations

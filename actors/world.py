@@ -153,7 +153,9 @@ class TrioWorld(CommittingWorld, ServedWorld):
 
     def _offer(self, envelope: Envelope[Any]) -> None:
         """Put a message into its mailbox if there is room; it can't be made to wait."""
-        if not (target := self.contexts[envelope.target]).mailbox.offer(envelope):
+        target = self.contexts[envelope.target]
+        self._hurry(target, envelope)
+        if not target.mailbox.offer(envelope):
             self.lose(envelope, DOWN if target.down else "mailbox full")
 
     def deliver_at(self, envelope: Envelope[Any], due_us: int) -> None:
@@ -173,8 +175,15 @@ class TrioWorld(CommittingWorld, ServedWorld):
                 finish_now(self._take_message(actor, envelope))
             except BaseException as error:  # noqa: BLE001  it is the world's, not the connection's
                 self._give_up(actor, error)
-        elif not await actor.mailbox.put(envelope):
-            self.lose(envelope, DOWN)
+        else:
+            self._hurry(actor, envelope)
+            if not await actor.mailbox.put(envelope):
+                self.lose(envelope, DOWN)
+
+    def _hurry(self, actor: HostContext, envelope: Envelope[Any]) -> None:
+        """Let an actor whose turn is going on in a thread know what waits for its end."""
+        if actor.threaded:
+            actor.hurry(envelope.body)
 
     def _give_up(self, actor: HostContext, error: BaseException) -> None:
         """End the replication by an error of an actor, which takes no more turns."""

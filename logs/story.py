@@ -220,6 +220,8 @@ class _Teller:
         status = str(body.get("status"))
         if body.get("cancel_requested") and status in ("queued", "running"):
             status += ", with its cancellation asked for"
+        if waiting := body.get("awaiting_approval"):
+            status += f", and waits for its owner ({value_text(waiting)})"
         if self._read.get(target) == status:
             self._polls[target] = self._polls.get(target, 0) + 1
             return ""
@@ -313,6 +315,9 @@ _EVENTS = {
     "engine.stopping": "{_actor} was told to stop it",
     "engine.finished": "{_actor} ended its execution: {status}",
     "relay.refused": "{_actor} refused it: {reason}",
+    "approval.waiting": "{_actor} lets call {call}, of {tool}, wait for its owner",
+    "approval.decided": "{_actor} lets call {call}, of {tool}, wait no more; {by}: allow={allow}",
+    "fleet.resumed": "{_actor} goes on with it where it stood; calls that wait: {waiting}",
 }
 
 # `_source` sent it to `_target`; `_status` is that of the completion in it.

@@ -28,7 +28,7 @@ from actors.graphs.scripted import AnswersError, ScriptedModel
 from actors.graphs.seam import VmPort
 from actors.graphs.synthetic import SyntheticModel
 from actors.graphs.tools import Approver, SyntheticTools, ToolsConfig
-from scenarios.graph_syntax import ENGINE_MODULE, syntax_problem
+from scenarios.graph_syntax import ENGINE_MODULE, reached_files, syntax_problem
 from scenarios.problems import quote, suggest
 from scenarios.references import Role
 from scenarios.spec import Cast, Kind
@@ -135,7 +135,7 @@ def furnished(cast: Cast, place: Place, folder: Path) -> Place:
         for name, path in files_of(config, folder).items()
     }
     if isinstance(config, GraphEngine.Config):
-        for name in _roots(config.graph, place, files):
+        for name in reached_files(_roots(config.graph, place, files), files):
             try:
                 problem = syntax_problem(read_script(files[name]).source)
             except MetaError as error:

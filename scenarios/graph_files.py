@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from actors.graphs.meta import MetaError, read_script
 from scenarios.folder import write_whole
+from scenarios.graph_syntax import reached_files
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 
 SHIPPED: Final = Path(__file__).resolve().parent / "graphs"
@@ -141,6 +142,15 @@ def library_of(graph: Graph) -> Mapping[str, str]:
         except ScenarioError:
             continue
     return {**found, graph.path.name: graph.text}
+
+
+def reached(graph: Graph, library: Mapping[str, str]) -> list[Graph]:
+    """Return a Graph, and those of its library that it calls by a name written out."""
+    names = reached_files([graph.path.name], library)[1:]
+    others = [
+        Graph(path=graph.path.with_name(name), shown=name, text=library[name]) for name in names
+    ]
+    return [graph, *others]
 
 
 def meta_of(text: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from scenarios.graph_backends import (
     read_arguments,
 )
 from scenarios.graph_check import scripts_can_run, syntax_problems
-from scenarios.graph_files import find_graph, library_of, refusal
+from scenarios.graph_files import find_graph, library_of, reached, refusal
 from scenarios.graph_progress import Progress, one_line
 from scenarios.graph_run import Ended, Plan, run_graph
 from scenarios.graph_view import JsonLines, Lines, LiveTree, View
@@ -65,8 +65,10 @@ class Session:
         self.graph = find_graph(graph)
         if not scripts_can_run():
             raise refusal("pullcord graph run", "a Graph needs a JavaScript engine", EXTRA)
-        if problems := syntax_problems(self.graph):
-            raise ScenarioError(problems)
+        library = library_of(self.graph)
+        for each in reached(self.graph, library):
+            if problems := syntax_problems(each):
+                raise ScenarioError(problems)
         self.choice = choice
         self.arguments = read_arguments(arguments)
         self.backend = named_backend(choice, self.graph)
@@ -79,7 +81,7 @@ class Session:
             raise refusal("--speed", "a clock's speed is more than 0", "as in --speed 10")
         self.plan = Plan(
             config=self.config,
-            files=library_of(self.graph),
+            files=library,
             arguments=self.arguments,
             seed=seed,
             speed=1.0 if live else speed,

@@ -6,6 +6,7 @@ A script that can't be compiled would fail each of its runs; a user's mistake is
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -17,7 +18,22 @@ MEMORY_LIMIT_BYTES = 256 << 20
 # throw, also what a source adds after closing that function, is never reached.
 _HEAD = '"use strict"; throw 0; (async function (args) {\n'
 _TAIL = "\n})"
+_CALLED = re.compile(r"""\bgraph\s*\(\s*(["'`])([^"'`$\\\n]+)\1""")
 _PLACE = re.compile(r"at <input>:(\d+):(\d+)")
+
+
+def reached_files(roots: Iterable[str], files: Mapping[str, str]) -> list[str]:
+    """Return files of Graphs that runs begin with, and those that they call by a name written out.
+
+    A source is read without its grammar: a call in a comment is one, too.
+    """
+    found = list(dict.fromkeys(roots))
+    for file in found:  # it grows meanwhile
+        for _, name in _CALLED.findall(files[file]):
+            called = f"{name}.js"
+            if called in files and called not in found:
+                found.append(called)
+    return found
 
 
 class SyntaxProblem(NamedTuple):

@@ -7,10 +7,14 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
+from email.message import Message
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from hatch_build import PACKAGES, nest, rewrite
 
@@ -30,9 +34,9 @@ class Installed:
     site: Path
     project: Path
 
-    def run(self, *command: str) -> str:
-        """Standard output of a command that runs in the project; it must succeed and be silent."""
-        done = subprocess.run(
+    def finish(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the project to its end."""
+        return subprocess.run(
             command,
             cwd=self.project,
             env=bare_environment(),
@@ -40,8 +44,17 @@ class Installed:
             text=True,
             check=False,
         )
+
+    def run(self, *command: str) -> str:
+        """Standard output of a command that runs in the project; it must succeed and be silent."""
+        done = self.finish(*command)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
+
+    @property
+    def pullcord(self) -> str:
+        """The command."""
+        return str(self.python.with_name("pullcord"))
 
     def evaluate(self, *lines: str) -> str:
         """What a few lines of Python print when they run in the project."""
@@ -85,23 +98,72 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(ROOT, "wheel", tmp_path_factory.mktemp("wheel"))
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The wheel in a fresh environment that borrows this one's dependencies, without network."""
-    folder = tmp_path_factory.mktemp("user's machine")
+def install(wheel: Path, folder: Path) -> Installed:
+    """The wheel in a fresh environment, without its dependencies and without network."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
     python = folder / "env" / "bin" / "python"
     answer = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = Path(subprocess.check_output([python, "-c", answer], text=True).strip())
+    command = ["pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([sys.executable, "-m", *command, wheel], check=True, env=bare_environment())
+    return Installed(wheel, python, site, users_project(folder))
+
+
+def lend(installed: Installed, *extras: str) -> None:
+    """Put into an environment what its wheel's metadata ask for, as it is installed in this one."""
+    for name in sorted(required(metadata(installed.wheel), extras)):
+        for top in {file.parts[0] for file in distribution(name).files or ()}:
+            there = installed.site / top
+            if top not in {"..", "__pycache__"} and not there.exists():
+                there.symlink_to(str(distribution(name).locate_file(top)))
+
+
+def required(asking: Message, extras: Iterable[str]) -> set[str]:
+    """The distributions that an installation brings, from its metadata on."""
+    ways = [{"extra": extra} for extra in ("", *extras)]
+    found: set[str] = set()
+    for line in asking.get_all("Requires-Dist", []):
+        need = Requirement(line)
+        if need.marker is None or any(need.marker.evaluate(way) for way in ways):
+            text = distribution(need.name).read_text("METADATA") or ""
+            found |= {need.name} | required(email.message_from_string(text), need.extras)
+    return found
+
+
+def metadata(wheel: Path) -> Message:
+    """What a wheel says of itself."""
+    return email.message_from_bytes(contents(wheel)["pullcord-0.1.0.dist-info/METADATA"])
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The wheel in a fresh environment that borrows all that is installed in this one."""
+    made = install(wheel, tmp_path_factory.mktemp("user's machine"))
+    site = made.site
     # A .pth file inside a folder that was itself added by a .pth file isn't read: the editable
     # install of this checkout stays invisible.
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     (site / "transports").mkdir()
     (site / "transports" / "__init__.py").write_text(STRANGER)
     (site / "transports" / "memory.py").write_text(STRANGER)
-    install = ["pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
-    subprocess.run([sys.executable, "-m", *install, wheel], check=True, env=bare_environment())
-    return Installed(wheel, python, site, users_project(folder))
+    return made
+
+
+@pytest.fixture(scope="module")
+def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """`pip install pullcord`, with what that brings and nothing else."""
+    made = install(wheel, tmp_path_factory.mktemp("plain"))
+    lend(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def with_graphs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """`pip install 'pullcord[graphs]'`, with what that brings and nothing else."""
+    pytest.importorskip("quickjs", reason="quickjs-ng has no wheel for this machine")
+    made = install(wheel, tmp_path_factory.mktemp("with graphs"))
+    lend(made, "graphs")
+    return made
 
 
 def users_project(folder: Path) -> Path:
@@ -144,12 +206,11 @@ def test_the_wheel_built_from_the_source_archive_is_the_same(wheel: Path, tmp_pa
 
 
 def test_an_index_would_refuse_it(wheel: Path) -> None:
-    text = contents(wheel)["pullcord-0.1.0.dist-info/METADATA"].decode()
-    assert "Private :: Do Not Upload" in email.message_from_string(text).get_all("Classifier", [])
+    assert "Private :: Do Not Upload" in metadata(wheel).get_all("Classifier", [])
 
 
 def test_the_command_runs_in_a_project_with_our_names(installed: Installed) -> None:
-    helped = installed.run(str(installed.python.with_name("pullcord")), "--help")
+    helped = installed.run(installed.pullcord, "--help")
     assert "run" in helped
     assert "replay" in helped
 
@@ -229,7 +290,7 @@ that = "calls.mean > 0"
 def test_a_scenario_runs_with_the_users_own_relay(installed: Installed) -> None:
     (installed.project / "my_relay.py").write_text(USERS_RELAY)
     (installed.project / "own_relay.toml").write_text(USERS_SCENARIO)
-    command = str(installed.python.with_name("pullcord"))
+    command = installed.pullcord
     told = installed.run(command, "run", "own_relay.toml", "--format", "json", "--no-progress")
     assert "own-relay" in told
     assert sorted(path.name for path in (installed.project / "logs").iterdir()) == ["notes.txt"]
@@ -240,6 +301,53 @@ def test_a_users_test_suite_collects_scenario_files(installed: Installed) -> Non
     (installed.project / "test_own.py").write_text("def test_nothing() -> None: ...\n")
     pytest_in_project = (str(installed.python), "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert "1 passed" in installed.run(*pytest_in_project, "test_own.py")
+
+
+SMALL_GRAPH = "return (await parallel([1, 2].map(n => () => agent(`${n} of ${args.of}`)))).length"
+INSTALL_GRAPHS = "pip install 'pullcord[graphs]'"
+GRAPH_SCENARIO = 'schema = 1\nname = "graphs"\n[engine]\nuse = "graph"\ngraph = "small.js"\n'
+
+
+def test_with_the_extra_graphs_run_and_all_that_it_needs_is_named(with_graphs: Installed) -> None:
+    command, project = with_graphs.pullcord, with_graphs.project
+    (project / "small.js").write_text(SMALL_GRAPH)
+    (project / "graphs.toml").write_text(GRAPH_SCENARIO)
+    done = with_graphs.finish(
+        command, "graph", "run", "small.js", "--args", '{"of": 2}', "--backend", "synthetic"
+    )
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    assert with_graphs.run(command, "graph", "check", "small.js") == "small.js: no mistake found\n"
+    assert "1 replication" in with_graphs.run(command, "run", "graphs.toml", "-n", "1")
+    # A model server that is not there is asked for, so the client and the schemas are installed.
+    (project / "typed.js").write_text("return agent('x', {schema: {type: 'object'}})")
+    live = ("--backend", "openai", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    done = with_graphs.finish(command, "graph", "run", "typed.js", *live)
+    assert done.returncode == 1
+    assert "127.0.0.1:9" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_the_extra_all_else_works(plain: Installed) -> None:
+    command = plain.pullcord
+    assert "passed of" in plain.run(command, "run", "@published/poll_strategies")
+    (plain.project / "own.toml").write_text(USERS_SCENARIO.replace("use =", "# use ="))
+    plain.run(command, "run", "own.toml", "--out", "out", "--logs", "all")
+    assert "the same:" in plain.run(command, "replay", "out/logs")
+    (plain.project / "small.js").write_text(SMALL_GRAPH)
+    assert "small.js" in plain.run(command, "graph", "check", "small.js")
+    assert "@graphs/" in plain.finish(command, "graph", "list").stdout
+
+
+@pytest.mark.parametrize("what", [("graph", "run", "small.js"), ("run", "graphs.toml")])
+def test_without_the_extra_a_graph_says_what_to_install(
+    plain: Installed, what: tuple[str, ...]
+) -> None:
+    (plain.project / "small.js").write_text(SMALL_GRAPH)
+    (plain.project / "graphs.toml").write_text(GRAPH_SCENARIO)
+    done = plain.finish(plain.pullcord, *what)
+    assert done.returncode == 2
+    assert INSTALL_GRAPHS in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_editable_checkout_hands_over_its_own_plugin() -> None:

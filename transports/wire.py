@@ -29,7 +29,8 @@ Address = Annotated[str, msgspec.Meta(min_length=1, max_length=ADDRESS_LIMIT_CHA
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]  # what JavaScript reads exactly
 
 
-_PLAIN = frozenset({str, int, bool, NoneType})  # what can't hold anything that JSON lacks
+# What can't hold anything that JSON lacks; a field that is unset is left out.
+_PLAIN = frozenset({str, int, bool, NoneType, msgspec.UnsetType})
 
 
 class _Wire(msgspec.Struct, Generic[Body], array_like=True, frozen=True, gc=False):
@@ -110,6 +111,7 @@ def _check_values(body: msgspec.Struct) -> None:
         elif isinstance(value, list | tuple):
             todo.extend(value)
         elif isinstance(value, msgspec.Struct):
-            todo.extend(getattr(value, field) for field in value.__struct_fields__)
+            fields = (getattr(value, field) for field in value.__struct_fields__)
+            todo.extend(each for each in fields if each is not msgspec.UNSET)
         else:
             raise FrameError(f"a {type(value).__name__} is no JSON value")

@@ -28,6 +28,7 @@ from typing import Self, get_args
 from actors.edges.vm_worker import LENGTH_BYTES, pack
 from actors.graphs.script import MISSING, not_loading, read_prelude
 from actors.graphs.seam import (
+    STOPPED,
     LimitKind,
     VmLimitError,
     VmLimits,
@@ -41,11 +42,14 @@ VMS_PER_WORKER = 16
 # Address space of a process: Python's own, and what its VMs are hardly ever in need of at once.
 WORKER_BYTES = 1 << 30
 CHUNK_BYTES = 1 << 20
+# How long a script whose run is cancelled may compute on: turns of an honest one take milliseconds,
+# and others in its process die with it.
+ALONE_S, AMONG_OTHERS_S = 0.002, 0.1
 # Starts the worker with two folders more on a bare path, behind the standard library's: where the
 # packages lie, and the engine.
 BOOT = (
     "import sys; sys.path += sys.argv[1:3]; from importlib import import_module; "
-    "import_module(sys.argv[3]).main(int(sys.argv[4]))"
+    "import_module(sys.argv[3]).main(*map(int, sys.argv[4:]))"
 )
 WORKER = f"{__package__}.vm_worker"
 
@@ -66,20 +70,22 @@ def packages_folder() -> Path:
 
 
 class Worker:
-    """One child process. Raises VmLimitError ("died") where none can be started."""
+    """One child process for so many VMs. Raises VmLimitError ("died") where none can be started."""
 
-    def __init__(self, prelude: str) -> None:
+    def __init__(self, prelude: str, vms: int) -> None:
         self.lock = threading.RLock()
         self.live = 0  # VMs that are not closed
         self.retired = False
         self.dropped: list[int] = []  # VMs that are closed, as their process will be told
+        self.calling = 0  # the number of the VM whose call is going on
+        self.broken_off = 0  # the same, if its process was killed to end it
         self.death: str | None = None
         self.numbers = itertools.count(1)
         folders = [str(packages_folder()), str(engine_folder())]
         command = [sys.executable, "-I", "-S", "-B", "-c", BOOT, *folders, WORKER]
         try:
             self.process = subprocess.Popen(  # noqa: S603  our own program, nothing of a user's
-                [*command, str(WORKER_BYTES)],
+                [*command, str(WORKER_BYTES), str(vms)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -115,6 +121,7 @@ class Worker:
                 f"{limits.memory_bytes} {limits.stack_bytes} {limits.jobs} {limits.output_bytes}\n"
             )
             end_s = time.monotonic() + limits.wall_us / 1e6
+            self.calling = number
             try:
                 self.send(pack((words + text).encode()), end_s)
                 return self.receive_frame(limits.output_bytes + CHUNK_BYTES, end_s)
@@ -125,10 +132,21 @@ class Worker:
                     "wall", f"the script did not come back within {seconds:g} s and was killed"
                 ) from None
             except OSError:
-                raise self.ended("it broke off") from None
+                if self.broken_off != number:
+                    raise self.ended("it broke off") from None
+                self.ended("another script in the same process was cancelled as it computed")
+                raise VmLimitError("died", STOPPED) from None
             except BaseException:  # the answer is lost, so nobody may read the next one as it
                 self.ended("its host was interrupted")
                 raise
+            finally:
+                self.calling = 0
+
+    def break_off(self, number: int) -> None:
+        """Kill the process if the call of a VM is still going on, from any thread."""
+        if self.calling == number:
+            self.broken_off = number
+            self.process.kill()
 
     def drop(self, number: int) -> None:
         """Have the process forget a VM: now, or with its next call if it is at work."""
@@ -239,11 +257,15 @@ class ProcessVm(TextVm):
         self.worker = worker
         self.number = next(worker.numbers)
         self.closed = False
+        self.hurried = False
 
     def turn(self, op: Call, text: str) -> VmTurn:
         """Run one turn; a VM that went over a limit is closed, its process takes no new ones."""
         if self.closed:
             raise VmLimitError("died", "the script's VM is closed")
+        if self.hurried:
+            self.close()
+            raise VmLimitError("died", STOPPED)
         try:
             answer = self.worker.call(op, self.number, self.limits, text)
             if answer.startswith(b"="):
@@ -253,6 +275,15 @@ class ProcessVm(TextVm):
             self.worker.retired = True
             self.close()
             raise
+
+    def hurry(self) -> None:
+        """See Vm."""
+        self.hurried = True
+        if self.worker.calling == self.number:
+            wait_s = ALONE_S if self.worker.live == 1 else AMONG_OTHERS_S
+            timer = threading.Timer(wait_s, self.worker.break_off, (self.number,))
+            timer.daemon = True
+            timer.start()
 
     def close(self) -> None:
         """See Vm."""
@@ -302,7 +333,7 @@ class ProcessVmPort:
 
     def start_worker(self) -> Worker:
         """Start a process and return without waiting for it."""
-        worker = Worker(self.prelude)
+        worker = Worker(self.prelude, self.vms_per_worker)
         self.workers.append(worker)
         return worker
 

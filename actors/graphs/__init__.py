@@ -6,5 +6,6 @@ approvals, trail, resume, muted what waits for the owner; how a run goes on afte
 messages, model, schemas        what an engine asks of its model; what every model does alike
 synthetic, samples, scripted, tools   models, tools and owners of experiments: chance, or a file
 seam, turns, meta               what an engine and a script's VM say to each other, and as text
-isolate, prelude.js, script     one JavaScript context, what a script finds in it, the VM in process
+isolate, script                 one JavaScript context, the VM in this process
+prelude.js, prelude_*.js        what a script finds around it; parts that it may never need
 """

@@ -87,7 +87,7 @@ class Agents:
             label=options.label,
             phase=options.phase,
         )
-        for tool in self.calls.withheld(operation):
+        for tool in self.calls.withheld(operation) if options.tools else ():
             context.log(
                 "tool.withheld",
                 run=self.run,

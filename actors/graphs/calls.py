@@ -21,6 +21,8 @@ from actors.text import clean_text, clean_value, cut, units
 
 CALLS_LIMIT = 10_000  # of a run; one that makes more is in a loop, and each has a number on disk
 ROUND_CALLS_LIMIT = 32  # of an answer; models ask for a few at once
+# Of a run at once, waiting or made: tools have a mailbox of 256, and what doesn't fit is lost.
+OPEN_CALLS_LIMIT = 128
 NAME_LIMIT_CHARS = 200  # of a tool's name and of a model's own id; the longest in use have 64
 ARGUMENTS_LIMIT_CHARS = 20_000  # as JSON; what is longer no owner can look at
 RESULT_LIMIT_CHARS = 50_000  # of what an agent is told of a call; it pays for each of them
@@ -47,8 +49,10 @@ class Calls:
 
     def offered(self, operation: Operation) -> tuple[str, ...]:
         """Return the tools that an agent is offered: what its script asks for and may have."""
-        names = operation.script.names
-        wanted = dict.fromkeys(operation.request.options.tools or ())
+        names, asked = operation.script.names, operation.request.options.tools
+        if not asked:
+            return ()
+        wanted = dict.fromkeys(asked)
         return tuple(tool for tool in wanted if self.rights.of(names, tool) != "deny")
 
     def withheld(self, operation: Operation) -> tuple[str, ...]:
@@ -96,6 +100,8 @@ class Calls:
             return "deny", f"this is none of the tools that this agent may use: {those}"
         if place >= ROUND_CALLS_LIMIT:
             return "deny", f"at most {ROUND_CALLS_LIMIT} calls are made at once"
+        if len(self.open) >= OPEN_CALLS_LIMIT:
+            return "deny", f"{OPEN_CALLS_LIMIT} calls of this run wait or are made: try again later"
         if self.made > CALLS_LIMIT:
             return "deny", f"a run may make {CALLS_LIMIT:,} calls"
         if text is None:

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 # How often the time is looked at closely: the thread's clock costs as much as a short reaction.
 CHECK_S = 0.005
 # How a turn ends whose script met the memory limit. Inside a text the quotes would be escaped.
-OUT_OF_MEMORY = '"finished":{"error":{"name":"InternalError","message":"out of memory'
-STALLED = '"code":"graph_stalled"'
+FAILED = '"finished":{"error":{"name":'
+OUT_OF_MEMORY = FAILED + '"InternalError","message":"out of memory"'
+# What a script without room may look like, too: it threw null, or an async function ended silently.
+PERHAPS = (FAILED + '"Error","message":"null was thrown: ', '"code":"graph_stalled"')
 TOO_LARGE = "what the script asks for, says and returns in one turn is too large"
 ARCHIVED = (
     "the JavaScript engine that is installed is the archived package quickjs: "
@@ -42,7 +44,7 @@ class OverLimitError(Exception):
 
 
 class Isolate:
-    """See the module's docstring. `prelude` is the text of prelude.js.
+    """See the module's docstring. `prelude` is what script.read_prelude returns.
 
     Raises ImportError without an engine, or with one that is too old.
     """
@@ -51,13 +53,12 @@ class Isolate:
         engine: Any = import_module("_quickjs")
         self.failure: type[Exception] = engine.JSException
         self.context: Any = engine.Context()
-        if not self.context.eval("'toWellFormed' in String.prototype"):
-            raise ImportError(ARCHIVED)
-        self.calls = self.context.eval(prelude)
-        get = self.context.eval("(object, key) => object[key]")
-        self.start_script: Callable[[str], None] = get(self.calls, "start")
-        self.settle: Callable[[str], None] = get(self.calls, "settle")
-        self.take: Callable[[], str] = get(self.calls, "take")
+        try:
+            self.call: Callable[..., str] = self.context.eval(prelude)
+        except self.failure as failure:
+            if not str(failure).startswith("SyntaxError"):
+                raise
+            raise ImportError(ARCHIVED) from None
 
     def limit(
         self, *, cpu_s: float, memory_bytes: int, stack_bytes: int, jobs: int, output_bytes: int
@@ -79,25 +80,28 @@ class Isolate:
         end_s = clock() + self.cpu_s
         self.context.set_time_limit(self.cpu_s)
         try:
-            (self.start_script if op == "start" else self.settle)(text)
+            self.call(op, text)
             self.check_time(end_s)
             self.run_jobs(end_s)
             self.check_time(end_s)
-            taken = self.take()
+            taken = self.call("take")
         except self.failure as failure:
             raise self.over(str(failure), clock() >= end_s) from None
         except MemoryError:
             raise self.out_of_memory() from None
         if OUT_OF_MEMORY in taken:
-            # With no room for an error the engine throws null, which a script may do as well.
-            null = OUT_OF_MEMORY + ", or null" in taken
-            raise self.out_of_memory(", or it threw null" if null else "")
-        if STALLED in taken and self.context.memory()["malloc_size"] * 2 > self.memory_bytes:
-            raise self.out_of_memory()  # an async function without room ends without a word
+            raise self.out_of_memory()
+        if any(perhaps in taken for perhaps in PERHAPS) and self.is_half_full():
+            raise self.out_of_memory()
         turn = taken.encode()
         if not turn or len(turn) > self.output_bytes:
             raise OverLimitError("output", TOO_LARGE)
         return turn
+
+    def is_half_full(self) -> bool:
+        """Whether so much memory is in use that a script may well have met its limit."""
+        used_bytes: int = self.context.memory()["malloc_size"]
+        return used_bytes * 2 > self.memory_bytes
 
     def run_jobs(self, end_s: float) -> None:
         """Run promise reactions until none is left, or one of the limits."""
@@ -134,9 +138,7 @@ class Isolate:
             "cpu", f"the script computed for {self.cpu_s:g} s without waiting for the host"
         )
 
-    def out_of_memory(self, or_else: str = "") -> OverLimitError:
+    def out_of_memory(self) -> OverLimitError:
         """The error of a script that needs too much memory."""
-        return OverLimitError(
-            "memory",
-            f"the script needs more than {self.memory_bytes / 2**20:g} MiB of memory{or_else}",
-        )
+        megabytes = self.memory_bytes / 2**20
+        return OverLimitError("memory", f"the script needs more than {megabytes:g} MiB of memory")

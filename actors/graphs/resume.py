@@ -14,6 +14,7 @@ from actors.graphs.muted import MutedContext
 from actors.graphs.trail import BEGINNINGS, Beginning, Trail, Turn, Witness
 from actors.messages import Completion
 
+PAUSE_US = 10_000_000  # before a run goes on that can't be written about
 OTHER_SETTINGS = "its Graphs or settings are not what they were"
 WENT_OTHERWISE = "its scripts did not do the same again"
 
@@ -61,9 +62,7 @@ def resume(context: Context, fleet: Fleet, trail: Trail, settings: str) -> int:
         raise CannotResumeError(OTHER_SETTINGS)
     try:
         again(context, fleet, beginning, trail.read(context))
-    except (
-        Exception
-    ) as error:  # whatever a run that goes otherwise runs into; it must not stop the engine
+    except Exception as error:  # whatever it runs into must not keep the engine from starting
         fleet.abandon()
         raise CannotResumeError(WENT_OTHERWISE) from error
     if not fleet.calls.waiting:
@@ -86,7 +85,7 @@ def again(context: Context, fleet: Fleet, beginning: Beginning, turns: list[Turn
         fleet.noted, fleet.stopped, fleet.resumed = list(turn.noted), turn.stopped, turn.resumed
         witness = fleet.witness = Witness(turn.seeds)
         fleet.turn(muted)
-        if witness.mark != turn.mark or witness.again or fleet.ended is not None:
+        if witness.mark != turn.mark or fleet.ended is not None:
             raise CannotResumeError(WENT_OTHERWISE)
     fleet.calls.clock.go_on_from(context, muted.now_us)
 
@@ -94,12 +93,16 @@ def again(context: Context, fleet: Fleet, beginning: Beginning, turns: list[Turn
 def go_on(context: Context, fleet: Fleet, beginning: Beginning) -> None:
     """Set the timers of a run anew, by the wall clock, and take what was decided meanwhile."""
     stamp_us = context.stamp_us
+    # Where nothing can be written, turn, failed commit and new start would go round at one time.
+    pause_us = 0 if context.store.writable else PAUSE_US
     if fleet.limits.deadline_us:
         due_us = beginning.begun_us + fleet.limits.deadline_us
-        context.set_timer("deadline:" + fleet.execution_id, max(0, due_us - stamp_us))
+        context.set_timer("deadline:" + fleet.execution_id, max(pause_us, due_us - stamp_us))
     for number, operation in sorted(fleet.sleeping.items()):
         timer = f"sleep:{fleet.execution_id}:{number}"
-        context.set_timer(timer, max(0, operation.due_us - stamp_us))
+        context.set_timer(timer, max(pause_us, operation.due_us - stamp_us))
+    fleet.resumed = fleet.armed = True
+    context.set_timer("turn:" + fleet.execution_id, pause_us)
     table = context.store.table(approvals.APPROVALS)
     for number, call in sorted(fleet.calls.open.items()):
         row = table.get(approvals.approval_key(fleet.run, number)) if call.waits else None
@@ -108,8 +111,6 @@ def go_on(context: Context, fleet: Fleet, beginning: Beginning) -> None:
         if row.decision is not None:
             fleet.note_decision(context, number, row.decision)
         else:
-            context.set_timer(fleet.calls.timer(call), max(0, row.due_us - stamp_us))
-    fleet.resumed, fleet.armed = True, False
-    fleet.arm(context)
+            context.set_timer(fleet.calls.timer(call), max(pause_us, row.due_us - stamp_us))
     if beginning.cancelled:
         fleet.cancel(context)

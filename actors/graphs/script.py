@@ -7,6 +7,7 @@ thread that calls it needs a stack larger than the limits' `stack_bytes`: a main
 
 from __future__ import annotations
 
+import json
 from importlib import resources
 
 from actors.graphs.isolate import ARCHIVED, Isolate, OverLimitError
@@ -14,13 +15,19 @@ from actors.graphs.seam import VmLimitError, VmLimits, VmMissingError, VmTurn
 from actors.graphs.turns import Call, TextVm, read_turn
 
 PACKAGE = __package__  # another one in the wheel
+PARTS = ("dates", "flow")  # of the prelude: compiled when a script first needs them
 MISSING = "Graphs need the JavaScript engine: pip install 'pullcord[graphs]'"
 
 
 def read_prelude() -> str:
-    """The text of prelude.js."""
+    """The text that an isolate evaluates: prelude.js, called with its parts."""
     assert PACKAGE is not None
-    return resources.files(PACKAGE).joinpath("prelude.js").read_text(encoding="utf-8")
+    folder = resources.files(PACKAGE)
+    parts = {
+        name: folder.joinpath(f"prelude_{name}.js").read_text(encoding="utf-8") for name in PARTS
+    }
+    prelude = folder.joinpath("prelude.js").read_text(encoding="utf-8")
+    return f"0,\n{prelude}({json.dumps(parts)})"
 
 
 def not_loading(why: str) -> VmMissingError:

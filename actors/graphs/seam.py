@@ -161,6 +161,9 @@ class VmLimitError(Exception):
         super().__init__(sentence)
 
 
+STOPPED = "the script was stopped in the middle of its computing, since its run is cancelled"
+
+
 class VmMissingError(Exception):
     """Scripts can't run in this installation; the text says what to install."""
 
@@ -178,6 +181,13 @@ class Vm(Protocol):
         """Answer requests, in this order, and run the script on. Raises VmLimitError.
 
         Answers to requests that are settled already or never were are ignored.
+        """
+
+    def hurry(self) -> None:
+        """Its run is to be cancelled: don't wait for a call that computes on and on.
+
+        From any thread, while a call may be going on; that raises VmLimitError with `STOPPED` soon,
+        where it can be ended at all, and so may later ones.
         """
 
     def close(self) -> None:

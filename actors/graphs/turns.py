@@ -57,6 +57,9 @@ class TextVm:
         """See Vm."""
         return self.turn("settle", settle_text(settlements, state))
 
+    def hurry(self) -> None:
+        """See Vm. What runs in this process ends by its limits alone."""
+
     def turn(self, op: Call, text: str) -> VmTurn:
         """Run one turn; a VM that went over a limit runs no more."""
         raise NotImplementedError

@@ -18,8 +18,10 @@ from typing import Any
 
 import trio
 
+from actors.graph_engine import GraphEngine
 from actors.raised import what_to_raise
 from scenarios.cast import foreign_path, load_file, make_actor
+from scenarios.graph_engines import vm_port
 from scenarios.separate.lone import LoneWorld
 from scenarios.separate.report import OVER, Failed, Job, pieces
 from scenarios.separate.store import DurableStore
@@ -36,7 +38,8 @@ NAPS_BYTES = 4096  # of the lines that tell for how long the clock stood still
 def packed(job: Job) -> bytes:
     """Return what `read_job` reads: a user's file is to be imported before its config is read."""
     where = job.cwd, job.import_path
-    own = None if job.cast.use is None else str(foreign_path(job.cast.use, Path(job.folder))[0])
+    use = job.cast.use if job.cast.foreign else None
+    own = None if use is None else str(foreign_path(use, Path(job.folder))[0])
     data = pickle.dumps((*where, own, pickle.dumps(job)))
     return len(data).to_bytes(4, "big") + data
 
@@ -74,7 +77,10 @@ def main() -> None:
     world = LoneWorld(job, DurableStore(Path(job.store)))
     signal.signal(signal.SIGCONT, partial(_went_on, world))
     sys.stdout = sys.stderr  # one pipe, line by line
-    world.take(make_actor(job.cast, job.place, Path(job.folder)))
+    actor = make_actor(job.cast, job.place, Path(job.folder))
+    if isinstance(actor, GraphEngine):
+        world.vm = vm_port()
+    world.take(actor)
     try:
         world.live(partial(_converse, job, world))
     except BrokenLinkError:

@@ -78,7 +78,7 @@ class Group:
 
         self.world = Hosted(
             host,
-            until_us=20 * S,
+            until_us=5_000 * S,
             a={"start": start, "say": act} | acts,
             b={},
             c={"start": lambda context: context.set_timer("send", 2 * S), "timer": send},
@@ -86,6 +86,17 @@ class Group:
         self.world.sim.keep("a", store)
         self.world.at(1 * S, self.world.sim.suspend, "a", "test", False)
         self.world.at(5 * S, self.world.sim.resume, "a", "test")
+
+        self.world.at(20 * S, self.end)
+
+    def end(self) -> None:
+        """End it once `a` has nothing left to do, however slow the machine is."""
+        sim = self.world.sim
+        a = sim.contexts["a"]
+        if a.busy or len(a.mailbox) or a.timers:
+            sim.at(sim.now_us + S, self.end)
+        else:
+            sim.finish()
 
     def run(self) -> list[str]:
         """What `b` heard."""
@@ -119,6 +130,24 @@ def test_nothing_leaves_before_the_shared_commit() -> None:
     group.store.commit = looked_at  # type: ignore[method-assign]  # to look when it is called
     assert len(group.run()) == 3
     assert heard == [0, 0]
+
+
+@EVERY
+def test_a_turn_that_takes_long_by_itself_keeps_no_other_one_waiting(host: Any) -> None:
+    def make(seed: int, cell: str) -> Any:
+        made = host(seed, cell)
+        add = made.add
+
+        def blocking(name: str, actor: Any) -> None:
+            actor.blocking = True
+            add(name, actor)
+
+        made.add = blocking
+        return made
+
+    group = Group(PuppetStore(), make)
+    assert group.run() == group.kept == ["0", "1", "2"]
+    assert group.store.commits == [1, 1, 1, 1]
 
 
 def test_no_more_than_so_many_turns_share_a_commit() -> None:

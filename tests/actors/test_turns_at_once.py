@@ -196,6 +196,42 @@ def test_a_turn_that_may_block_is_taken_by_no_reader_so_none_overlaps_it() -> No
     assert threading.main_thread() not in threads
 
 
+def test_an_actor_is_told_what_waits_for_the_end_of_its_turn_in_a_thread() -> None:
+    began, broken_off = threading.Event(), threading.Event()
+    waited: list[bool] = []
+
+    class Computing(Puppet):
+        blocking = True
+
+        def hurry(self, body: Any) -> None:
+            assert threading.current_thread() is threading.main_thread()
+            if body.text == "2":  # the first may arrive while the actor starts
+                broken_off.set()
+
+    def compute(context: Any, _envelope: Any) -> None:
+        began.set()
+        waited.append(broken_off.wait(30))
+        context.log("heard")
+
+    class Second(Puppet):
+        """Speaks once the other's turn goes on."""
+
+        def on_timer(self, context: Any, timer: str) -> None:
+            if began.is_set():
+                say("b", "2")(context)
+            else:
+                context.set_timer("t", S)
+
+    first = {"start": say("b", "1")}
+    world = Hosted(real(), a=first, until_us=1_000_000 * S)
+    world.sim.add("b", Computing([], say=compute))
+    world.sim.add("c", Second([], start=lambda c: c.set_timer("t", S)))
+    world.sim.connect(lambda _source, _target: None)
+    world.sim.watch("heard", lambda *_: len(waited) > 1 and world.sim.finish())
+    world.run()
+    assert waited == [True, True]
+
+
 def test_a_turn_that_is_taken_as_one_step_must_not_wait() -> None:
     done: list[str] = []
 

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("_quickjs", reason="quickjs-ng has no wheel for this machine")
 
 from actors.graphs.script import ScriptVmPort
-from bench import graphs
+from bench import graph_runs, graphs
 
 
 def test_the_table_has_every_row_beside_the_prototypes(
@@ -16,11 +16,11 @@ def test_the_table_has_every_row_beside_the_prototypes(
 ) -> None:
     graphs.compare(rounds=1, share=0.01)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 12
+    assert len(lines) == 20
     for line in lines[2:]:
-        numbers = re.findall(r"([\d.e+]+) (us|ms|MB|KB)", line)
-        assert len(numbers) == 2, line
-        assert numbers[0][1] == numbers[1][1]
+        numbers = re.findall(r" ([\d.e+-]+) (us|ms|MB|KB|s)\b", line)
+        assert len(numbers) == (1 if "runs at once" in line else 2), line
+        assert len({unit for _, unit in numbers}) == 1
         assert float(numbers[0][0]) >= 0
 
 
@@ -34,3 +34,13 @@ def test_each_way_calls_as_many_agents_as_it_says(source: str) -> None:
         calls += len(turn.requests)
         turn = vm.settle(graphs.answer(turn), graphs.STATE)
     assert (calls, turn.finished.value) == (7, 7)
+
+
+@pytest.mark.parametrize(("runs", "agents"), [(1, 300), (20, 3)])
+def test_so_many_runs_of_so_many_agents_are_simulated(runs: int, agents: int) -> None:
+    assert graph_runs.simulated_s(runs, agents) > 0
+
+
+@pytest.mark.parametrize("agents", [5, 0])
+def test_a_run_is_cancelled_and_ends(agents: int) -> None:
+    assert graph_runs.cancel_ms(agents) > 0

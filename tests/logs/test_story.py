@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from actors import messages
 from logs.story import Line, story, summaries
 from tests.logs.samples import OUTBOX_RUN, Made, log_of, section
@@ -125,6 +127,25 @@ def test_refusals_stops_and_undone_turns() -> None:
         "server told relay to stop it: cancel",
         "server's turn 1 was undone: the commit failed",
         "the notice that its result was accepted from server to relay came too late",
+    ]
+
+
+def test_what_waits_for_its_owner_is_told() -> None:
+    made = Made()
+    call = {"run": "r", "graph": "g", "agent": 1, "call": 2, "tool": "shell"}
+    made.tell.event(1, "engine", 0, "approval.waiting", call | {"timeout_us": 9})
+    for t, waiting in ((2, 1), (3, 1), (4, UNSET)):
+        answer = messages.GraphRun(command_id="r", status="running", awaiting_approval=waiting)
+        made.tell.message(t, made.envelope("server", "agent", answer))
+    made.tell.event(5, "engine", 0, "fleet.resumed", {"run": "r", "turns": 3, "waiting": 1})
+    decided = call | {"allow": False, "by": "timeout", "waited_us": 9}
+    made.tell.event(6, "engine", 0, "approval.decided", decided)
+    assert [line.text for line in story(made.records(), "r")] == [
+        "engine lets call 2, of shell, wait for its owner",
+        "agent read from server that it is running, and waits for its owner (1)",
+        "agent read from server that it is running, after a poll that read the same",
+        "engine goes on with it where it stood; calls that wait: 1",
+        "engine lets call 2, of shell, wait no more; timeout: allow=false",
     ]
 
 

@@ -105,7 +105,7 @@ def test_without_the_engine_the_rest_is_still_found(monkeypatch: pytest.MonkeyPa
 def test_the_options_are_those_of_the_engine(name: str, options: tuple[str, ...]) -> None:
     prelude = read_prelude()
     if name == "agent":
-        table = re.search(r"const OPTIONS = freeze\(\{(.*?)\n\}\)", prelude, re.DOTALL)
+        table = re.search(r"var OPTIONS = freeze\(\{(.*?)\n\}\)", prelude, re.DOTALL)
         found = re.findall(r"^  ([a-zA-Z]+):", table[1] if table else "", re.MULTILINE)
     else:
         signature = re.search(rf"const {name} = async \(\w+, \{{(.*?)\}} = ", prelude)

@@ -197,6 +197,7 @@ def test_a_result_that_is_too_long_is_not_lost_in_silence(call: Call) -> None:
         (("nope",), "no Graph is saved under this name"),
         (("nope.js",), "nope.js: no such file"),
         (("bad.js",), "bad.js:1:11: SyntaxError"),
+        (("calls.js",), "bad.js:1:11: SyntaxError"),
         (("hello.js", "--args", "[1]"), "it must be a JSON object"),
         (("hello.js", "--max-concurrency", "0"), "--max-concurrency: it is a whole number >= 1"),
         (("hello.js", "--token-ceiling", "0"), "--token-ceiling: "),
@@ -216,6 +217,7 @@ def test_a_users_mistake_is_exit_2_and_never_a_traceback(
 ) -> None:
     hello()
     write_graph(Path(), "return 1 +;", "bad.js")
+    write_graph(Path(), "return await agent('a') + await graph('bad')", "calls.js")
     done = call("graph", "run", *words)
     assert (done.code, done.out) == (2, "")
     assert told in done.err

@@ -202,6 +202,15 @@ def test_a_graph_that_can_not_be_compiled_is_told_with_its_place(folder: Path) -
     )
 
 
+def test_a_called_graph_that_can_not_be_compiled_is_told_by_its_file(folder: Path) -> None:
+    (folder / "graphs" / "part.js").write_text("return 1;\nreturn 2 +;\n")
+    (problem,) = told(folder, TEXT)
+    assert problem.startswith('3 "graphs/main.js": part.js, line 2, column ')
+    assert "SyntaxError" in problem
+    (folder / "graphs" / "main.js").write_text("return 1")
+    assert told(folder, TEXT) == []
+
+
 def test_a_graph_that_is_too_large_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

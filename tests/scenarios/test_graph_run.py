@@ -173,6 +173,20 @@ def test_ctrl_c_stops_the_agents_and_counts_what_they_used() -> None:
     assert backend.closed
 
 
+@pytest.mark.parametrize("caught", ["", "try { await graph('graph', {deep: true}) } catch {}"])
+def test_ctrl_c_stops_a_script_that_computes_for_ever(caught: str) -> None:
+    """Else it would fail by its limit, long after, or go on in the Graph around it."""
+    backend = Echo()
+    ticks = iter(range(3))
+    look = interrupt_when(lambda: backend.asked and next(ticks, None) is None)
+    script = f"if (args.deep) for (;;); await agent('a'); {caught}; for (;;);"
+    ended, _ = run(script, LiveModel(backend), look, speed=1.0)
+    assert ended.interrupted
+    assert ended.completion is not None
+    assert (ended.completion.status, ended.completion.error) == ("cancelled", None)
+    assert ended.completion.total_tokens == 5
+
+
 def test_a_second_ctrl_c_ends_it_as_it_stands() -> None:
     backend = Echo()
     look = interrupt_when(lambda: backend.asked, times=2)

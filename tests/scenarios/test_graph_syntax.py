@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scenarios import graph_syntax
-from scenarios.graph_syntax import syntax_problem
+from scenarios.graph_syntax import reached_files, syntax_problem
 
 pytest.importorskip("quickjs", reason="quickjs-ng has no wheel for this machine")
 
@@ -60,3 +60,15 @@ def test_what_can_not_is_told_with_its_place(source: str, line: int, column: int
 def test_without_an_engine_nobody_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_syntax, "ENGINE_MODULE", "no_such_engine")
     assert syntax_problem("let a; let a; // unheard of") is None
+
+
+def test_the_files_that_are_reached_are_those_that_are_called_by_their_names() -> None:
+    files = {
+        "a.js": "await graph('b', 1); await graph(args.name); subgraph('e'); x.graph ( `c` )",
+        "b.js": 'graph("a"); graph("none")',
+        "c.js": "graph(`${x}`); return graph(\n  'd')",
+        "d.js": "",
+        "e.js": "a broken one that nobody calls {",
+    }
+    assert reached_files(["a.js"], files) == ["a.js", "b.js", "c.js", "d.js"]
+    assert reached_files(["d.js", "e.js", "d.js"], files) == ["d.js", "e.js"]

@@ -12,6 +12,7 @@ from actors.messages import GraphRun
 from scenarios.build import CellRun, places_of
 from scenarios.run import run
 from tests.actors.harness import Trace
+from tests.scenarios.commandline import command, records
 from tests.scenarios.loading import load, rows, told
 
 pytest.importorskip("quickjs", reason="quickjs-ng has no wheel for this machine")
@@ -97,9 +98,51 @@ def test_an_agent_sees_that_its_run_waits(folder: Path) -> None:
     assert not isinstance(seen[-1], int), "it has ended"
 
 
+def test_a_log_of_runs_that_outlived_their_engine_can_be_replayed(folder: Path) -> None:
+    fault = f'{KILL}"engine"\n'
+    (folder / "x.toml").write_text(
+        f'schema = 1\nname = "x"\n[run]\nreplications = 5\n{TEXT}{fault}'
+    )
+    done = command(folder, "run", "x.toml", "--out", "o", "--logs", "all")
+    assert done.code == 0
+    text = b"".join(b"\n".join(records(log)) for log in (folder / "o" / "logs").iterdir())
+    assert text.count(b'"fleet.resumed"') >= 5
+    done = command(folder, "replay", "o/logs")
+    assert (done.code, done.out[:9]) == (0, "the same:"), done
+
+
+def test_a_process_that_is_killed_goes_on_from_its_disk(folder: Path) -> None:
+    """The engine is a process of its own and gets SIGKILL while a call waits."""
+    lines = [line for line in TEXT.split("\n") if not line.startswith(("approv", "tool_c", "perm"))]
+    text = "\n".join(lines).replace(
+        "latency",
+        'tool_calls = 1\napproval_delay = "10m"\napproval_timeout = "2h"\n'
+        'permissions = { "*" = { shell = "ask" } }\nlatency',
+        1,
+    )
+    kill = '[[fault]]\nkind = "kill"\nactor = "engine"\non = "approval.waiting"\ndown = "10s"\n'
+    (folder / "graphs" / "main.js").write_text(PART)
+    (folder / "x.toml").write_text(f'schema = 1\nname = "x"\n{text}{kill}')
+    flags = ("--transport", "tcp", "--processes", "separate", "--speed", "200", "--logs", "all")
+    done = command(folder, "run", "x.toml", "--out", "o", *flags)
+    assert done.code == 0, done
+    said = b"".join(b"\n".join(records(log)) for log in (folder / "o" / "logs").iterdir())
+    assert said.count(b'"fleet.resumed"') == 1
+    assert said.count(b'"type":"ToolAsk"') == 2, "sent once, and received"
+    assert b'"status":"completed"' in said
+
+
 KILL = '[[fault]]\nkind = "kill"\nat = "30s"\nevery = "45s"\ndown = "10s"\nactor = '
 FAULTS: dict[str, tuple[str, set[str]]] = {
     "the engine dies": (f'{KILL}"engine"\n', {"interrupted", "completed"}),
+    "the engine's disk is full": (
+        '[[fault]]\nkind = "disk_full"\nactor = "engine"\nat = "15s"\nfor = "2m"\n',
+        {"interrupted", "completed"},
+    ),
+    "the engine's writes fail": (
+        '[[fault]]\nkind = "failed_write"\nactor = "engine"\nevery = 4\n',
+        {"interrupted", "completed"},
+    ),
     "the tools die": (f'{KILL}"tools"\n', {"completed"}),
     "the owner dies": (f'{KILL}"approver"\n', {"completed"}),
     "words are lost": (

@@ -18,6 +18,7 @@ from actors.messages import (
     Command,
     Complete,
     Completion,
+    Control,
     FleetCancel,
     GetGraphRun,
     GraphRun,
@@ -39,6 +40,15 @@ BIG = 2**53 - 1
 def envelope_of(body: Any, **changed: Any) -> Envelope[Any]:
     fields: dict[str, Any] = {"id": 1 << 33, "source": "a", "target": "b", "reply_to": 0}
     return Envelope(**({"cause": 0} | fields | changed), body=body)
+
+
+def test_a_field_that_is_unset_is_left_out() -> None:
+    body = Control(command_id="r", boot="b")
+    frame = CODEC.encode(envelope_of(body))
+    assert b"waiting" not in frame
+    assert CODEC.decode(frame, "a").body == body
+    told = Control(command_id="r", boot="b", waiting=0)
+    assert CODEC.decode(CODEC.encode(envelope_of(told)), "a").body == told != body
 
 
 def run_with(**arguments: Any) -> Envelope[Any]:
@@ -207,6 +217,24 @@ def test_numbers_that_json_lacks_are_refused_in_fields_too() -> None:
         CODEC.encode(envelope_of(body))
     with pytest.raises(FrameError, match="inf is no JSON value"):
         CODEC.decode(raw(msgspec.to_builtins(body)), "a")
+
+
+class Inner(msgspec.Struct):
+    far: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class Outer(Message, frozen=True, kw_only=True):
+    inner: Inner
+    near: int | msgspec.UnsetType = msgspec.UNSET
+
+
+def test_a_field_that_is_unset_is_left_out_at_any_depth() -> None:
+    frame = WireCodec([Outer]).encode(envelope_of(Outer(inner=Inner())))
+    assert b"near" not in frame
+    assert b"far" not in frame
+    assert WireCodec([Outer]).decode(frame, "a").body == Outer(inner=Inner())
+    with pytest.raises(FrameError, match="a UnsetType is no JSON value"):
+        CODEC.encode(run_with(value=msgspec.UNSET))
 
 
 def test_extension_types_are_refused() -> None:

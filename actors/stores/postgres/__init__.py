@@ -7,6 +7,13 @@ table        rows with the fields that they are found by;  columns  their types
 address      where it is, in words without a secret;  errors  what PostgreSQL says, in words
 """
 
-from actors.stores.postgres.store import PostgresStore
+try:
+    from actors.stores.postgres.store import PostgresStore
+except ImportError as error:
+    if "psycopg" not in str(error):
+        raise
+    raise ImportError(
+        f"PostgreSQL needs a package that is not here ({error}): pip install 'pullcord[postgres]'"
+    ) from None
 
 __all__ = ["PostgresStore"]

@@ -18,7 +18,14 @@ import trio
 from actors.edges import vm_process
 from actors.edges.vm_process import ProcessVmPort, Worker
 from actors.graphs.script import ScriptVmPort
-from actors.graphs.seam import Settlement, VmLimitError, VmLimits, VmMissingError, VmPort
+from actors.graphs.seam import (
+    STOPPED,
+    Settlement,
+    VmLimitError,
+    VmLimits,
+    VmMissingError,
+    VmPort,
+)
 from tests.actors.graphs.driver import CEILING, FAILED, LOW, PORT, SEED, STATE, drive
 
 ROOT = Path(__file__).parents[3]
@@ -157,6 +164,48 @@ def test_a_limit_leaves_the_neighbours_alone_and_retires_the_process() -> None:
         assert turn.finished.value == 7
         neighbour.close()
         assert first.death is not None
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_hurried_script_that_computes_for_ever_is_ended(shared: bool) -> None:
+    endless = VmLimits(cpu_us=60_000_000, wall_us=60_000_000)
+    with ProcessVmPort() as port:
+        vm = port.open(endless)
+        vm.start("await agent('a'); for (;;);", None, SEED, STATE)
+        others = [port.open(LOW)] if shared else []
+        for other in others:
+            other.start("await agent('a')", None, SEED, STATE)
+        caller = threading.Thread(target=hurry_once_it_computes, args=(vm,))
+        caller.start()
+        with pytest.raises(VmLimitError, match=STOPPED) as caught:
+            vm.settle([Settlement(id=1, ok=True)], STATE)
+        caller.join()
+        assert caught.value.kind == "died"
+        for other in others:
+            with pytest.raises(VmLimitError, match="was cancelled as it computed"):
+                other.settle([Settlement(id=1, ok=True)], STATE)
+        assert first_turn(port, "return 1").finished.value == 1
+
+
+def hurry_once_it_computes(vm: vm_process.ProcessVm) -> None:
+    end_s = time.monotonic() + 30
+    while not vm.worker.calling and time.monotonic() < end_s:
+        time.sleep(0.001)
+    vm.hurry()
+
+
+def test_a_hurried_script_that_waits_harms_nobody_and_goes_on_no_more() -> None:
+    with ProcessVmPort() as port:
+        vm, other = port.open(LOW), port.open(LOW)
+        for each in (vm, other):
+            each.start("return await agent('a')", None, SEED, STATE)
+        vm.hurry()
+        vm.worker.break_off(vm.number)
+        with pytest.raises(VmLimitError, match=STOPPED):
+            vm.settle([Settlement(id=1, ok=True)], STATE)
+        turn = other.settle([Settlement(id=1, ok=True, value=7)], STATE)
+        assert turn.finished is not None
+        assert turn.finished.value == 7
 
 
 def test_a_process_that_someone_ends_is_replaced() -> None:

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from actors.edges import vm_worker
 from actors.edges.vm_process import BOOT, WORKER, engine_folder, packages_folder
-from actors.edges.vm_worker import LENGTH_BYTES, pack
+from actors.edges.vm_worker import BURST_MS, LENGTH_BYTES, SPARES, Worker, pack
 from tests.actors.graphs.driver import PORT
 
 START = (
@@ -29,7 +30,7 @@ class Child:
         command = [python, "-I", "-S", "-B", "-c", BOOT]
         folders = [str(packages_folder()), str(engine_folder())]
         self.process = subprocess.Popen(
-            [*command, *folders, WORKER, str(1 << 30)],
+            [*command, *folders, WORKER, str(1 << 30), "16"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -125,6 +126,41 @@ def test_no_alarm_goes_off_between_calls(child: Child) -> None:
     assert child.process.stdout is not None
     assert select.select([child.process.stdout], [], [], 0.15)[0] == []
     assert child.process.poll() is None
+
+
+class Silence:
+    """In a poll's place: the host says nothing, but for as often as it is told to."""
+
+    def __init__(self, *calls: bool) -> None:
+        self.calls = list(calls)
+        self.waits_ms: list[float] = []
+
+    def poll(self, wait_ms: float) -> bool:
+        self.waits_ms.append(wait_ms)
+        return bool(self.calls) and self.calls.pop(0)
+
+
+@pytest.mark.parametrize(("room", "made"), [(16, SPARES), (2, 2), (0, 0)])
+def test_isolates_are_made_ahead_for_those_that_may_still_come(room: int, made: int) -> None:
+    worker: Any = Worker(PORT.prelude, 16)
+    worker.calls = Silence()
+    worker.isolates = dict.fromkeys(range(16 - room))
+    worker.prepare()
+    assert len(worker.spares) == made
+    worker.prepare()
+    assert len(worker.spares) == made
+
+
+def test_a_call_that_waits_comes_before_what_is_made_ahead() -> None:
+    worker: Any = Worker(PORT.prelude, 16)
+    silence = Silence(False, True)
+    worker.calls = silence
+    worker.prepare()
+    assert (len(worker.spares), silence.waits_ms) == (1, [0, BURST_MS])
+    worker.calls = Silence(True)
+    worker.spares.clear()
+    worker.prepare()
+    assert not worker.spares
 
 
 def test_it_imports_little() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.graphs.admission import Admission, Slots, misfit, needs_of
-from actors.graphs.messages import AgentAnswer
+from actors.graphs.messages import AgentAnswer, Round
 from actors.graphs.operations import Limits, Operation, Script
 from actors.graphs.seam import AgentOptions, Request
 
@@ -127,3 +127,21 @@ def test_only_what_fits_into_a_message_is_asked() -> None:
     )
     tools = AgentOptions(tools=("t" * 200_001,))
     assert misfit(Request(id=1, op="agent", options=tools)).startswith("an agent's options have")
+
+
+def test_what_comes_back_stands_first_and_is_reserved_anew() -> None:
+    accounts = admission(max_agents=1, token_ceiling=1_000)
+    first, second = queued(accounts, 2, max_tokens=300)
+    assert accounts.head() == (first, None)
+    accounts.release(first)
+    assert accounts.reserved == 0
+    first.rounds.append(Round(text="", calls=(), results=()))
+    first.tokens = 100
+    accounts.back.append(first)
+    assert accounts.head() == (first, None), "though no other agent may start"
+    assert (accounts.reserved, accounts.agents) == (200, 1)
+    accounts.release(first)
+    assert accounts.reserved == 0
+    refused, refusal = accounts.head() or (None, None)
+    assert refused is second
+    assert refusal is not None

@@ -105,6 +105,7 @@ def test_what_must_be_asked_waits_for_the_owner() -> None:
     assert (waiting.run, waiting.graph, waiting.agent, waiting.call) == ("r1", "main", 1, 1)
     assert (waiting.tool, waiting.left_us) == ("shell", 900 * S)
     assert [one.known for one in owner.heard] == [True]
+    assert world.events("fleet.finished")[0]["agents"] == 1
     (decided,) = world.events("approval.decided")
     assert (decided["allow"], decided["by"], decided["waited_us"]) == (True, "owner", 30 * S)
 
@@ -203,7 +204,70 @@ def test_but_goes_on_while_tools_and_model_work() -> None:
     assert world.statuses() == ["expired"]
 
 
+async def two(api: Api, _: Any) -> Any:
+    """One that waits for its owner and is back while the other still has the only slot."""
+    return await api.all(
+        [api.agent("asks", tools=BOTH, timeout_ms=10_000), api.agent("works for long")]
+    )
+
+
+def one_asks(ask: AgentAsk) -> tuple[float, dict[str, Any]]:
+    if ask.prompt == "works for long":
+        return 50, {"value": "done"}
+    return 1, {"value": "came back"} if ask.rounds else wants("shell")
+
+
+def test_an_agents_time_stands_still_too_while_it_waits_for_a_slot_again() -> None:
+    model = Fixed(one_asks)
+    how: dict[str, Any] = {"permissions": ASK, "max_concurrency": 1, "max_agents": 2}
+    world = play(two, model=model, owner=Owner({1: (3, True)}), **how)
+    assert world.end.result == ["came back", "done"]
+    assert model.asks[-1].timeout_us == 10 * S - 1 * S - 1 * S
+    assert world.ended_s == 52
+    assert world.events("agent.refused") == [], "it counts once among the agents of the run"
+
+
+def test_a_cancel_finds_who_waits_for_a_slot_again() -> None:
+    how: dict[str, Any] = {"permissions": ASK, "max_concurrency": 1}
+    owner = Owner({1: (3, True)})
+    world = play(two, model=Fixed(one_asks), owner=owner, cancels={"r1": 20 * S}, **how)
+    assert world.end.status == "cancelled"
+    assert world.statuses() == ["cancelled", "cancelled"]
+    assert world.engine.slots.free == 200
+
+
 # Bounds
+
+
+def test_what_an_agent_has_used_is_no_longer_kept_for_it() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        sizes = {"long": 600, "short": 400, "third": 300}
+        return await api.all(
+            [api.agent(name, tools=BOTH, max_tokens=most) for name, most in sizes.items()]
+        )
+
+    def plan(ask: AgentAsk) -> tuple[float, dict[str, Any]]:
+        if ask.prompt == "long" and len(ask.rounds) < 4:
+            return 1, wants("read_file")
+        return 3.5, {"value": ask.prompt}
+
+    world = play(main, model=Fixed(plan), permissions=ASK, token_ceiling=1_000)
+    assert world.end.result == ["long", "short", "third"]
+    ends = [one["agent"] for one in world.events("agent.finished")]
+    assert ends == [2, 3, 1], "the third began when the second had ended"
+
+
+def test_no_repair_once_an_agents_own_tokens_are_used() -> None:
+    async def main(api: Api, _: Any) -> Any:
+        try:
+            return await api.agent("x", tools=BOTH, schema={"type": "integer"}, max_tokens=200)
+        except RejectedError as error:
+            return str(error)
+
+    model = Fixed(lambda ask: (1, {"value": "five"} if ask.rounds else wants("read_file")))
+    world = play(main, model=model, permissions=ASK)
+    assert world.end.result == 'the answer does not fit: "five" is not of type "integer"'
+    assert len(model.asks) == 2
 
 
 def test_the_ceiling_is_looked_at_before_each_question() -> None:

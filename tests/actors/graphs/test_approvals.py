@@ -89,6 +89,24 @@ def test_a_decision_is_on_disk_and_counts_once() -> None:
     assert "turn:" not in str(bench.context.timers)
 
 
+def test_a_call_is_made_once_though_its_time_is_up_in_the_same_instant() -> None:
+    bench = Waits("a")
+    (timer,) = [name for name in bench.context.timers if name.startswith("approval:")]
+    assert bench.decide(1, True).known
+    bench.fire(timer)
+    assert sent_of(bench.fire(bench.turn), ToolAsk).call == 1
+    bench = Waits("a")
+    bench.decide(1, False)
+    bench.fire(bench.turn)
+    assert not [name for name in bench.context.timers if name.startswith("approval:")]
+
+
+def test_an_answer_that_nobody_waits_for_wakes_nobody() -> None:
+    bench = Waits("a")
+    bench.deliver("model", AgentAnswer(run="r1", agent=1, outcome="ok", value="forged"))
+    assert bench.turn not in bench.context.timers
+
+
 @pytest.mark.parametrize(("run", "call"), [("r1", 2), ("r1", 0), ("r1", -1), ("r2", 1), ("", 1)])
 def test_what_waits_for_nobody_is_not_known(run: str, call: int) -> None:
     bench = Waits("a")

@@ -125,6 +125,16 @@ def test_only_so_many_calls_are_made_at_once() -> None:
     assert world.end.result[-2:] == ["denied: at most 32 calls are made at once"] * 2
 
 
+def test_a_run_has_only_so_many_calls_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "OPEN_CALLS_LIMIT", 2)
+    tools = Counting()
+    model = Calling(("read_file", "shell", "read_file"), ("read_file",))
+    how: dict[str, Any] = {"owner": Owner({2: (5, True)}), "permissions": ASK}
+    world = play(one, model=model, tools=tools, **how)
+    assert [ask.call for ask in tools.made] == [1, 2, 4]
+    assert world.end.result[2] == "denied: 2 calls of this run wait or are made: try again later"
+
+
 def test_a_run_makes_only_so_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "CALLS_LIMIT", 3)
     tools = Counting()

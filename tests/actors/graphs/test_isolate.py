@@ -44,7 +44,10 @@ def run(source: str, **limits: float) -> dict[str, object]:
         # Report 12: many small pieces. Not even an error has room then.
         ("const all = []; for (;;) all.push({})", "memory", "more than 16 MiB"),
         ("const all = {}; for (let i = 0;; i++) all['k' + i] = i", "memory", "more than 16 MiB"),
-        ("throw null", "memory", "MiB of memory, or it threw null"),
+        ("const of = new Map(); for (let i = 0;; i++) of.set(i, {})", "memory", "16 MiB"),
+        ("let s = []; for (;;) s = [s]", "memory", "16 MiB"),
+        ("globalThis.k = []; for (;;) k.push({}); throw 1", "memory", "16 MiB"),
+        ("new ArrayBuffer(1e9)", "memory", "16 MiB"),
         ("for (;;) log('x'.repeat(3000))", "output", "too large"),
         ("return 'x'.repeat(1100000)", "output", "too large"),
         ("return '\\u20ac'.repeat(400000)", "output", "too large"),  # 3 bytes each
@@ -60,6 +63,42 @@ def test_a_limit_is_told_by_its_kind(source: str, kind: str, words: str) -> None
     with pytest.raises(OverLimitError, match=words) as caught:
         run(source, cpu_s=0.1 if kind == "cpu" else 10)
     assert caught.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "message"),
+    [
+        ("throw null", "Error", "null was thrown: by the script"),
+        ("await null; throw null", "Error", "null was thrown: by the script"),
+        ("await Promise.reject(null)", "Error", "null was thrown: by the script"),
+        ("setTimeout(() => { throw null }); await sleep(9)", "Error", "null was thrown: "),
+        ("await parallel([() => { throw null }])", "Error", "null was thrown: by the script"),
+        # Nobody can tell: the engine throws null when it has no room for an error.
+        ("const a = []; try { for (;;) a.push({}) } catch (e) { throw e }", "Error", "for want of"),
+        ("throw undefined", "Error", "undefined"),
+        ("throw 0", "Error", "0"),
+        ("throw Symbol('s')", "Error", "Symbol(s)"),
+        ("throw {name: 'InternalError', message: 'out of memory, said a tool'}", "InternalError",
+         "out of memory, said a tool"),
+        ("throw new Error('out of memory')", "Error", "out of memory"),
+        ("throw new Error('interrupted')", "Error", "interrupted"),
+        ("throw 'interrupted'", "Error", "interrupted"),
+        ("await new Promise(() => {})", "GraphError", "waits for a promise"),
+    ],
+)  # fmt: skip
+def test_what_a_script_throws_is_its_own_error_and_no_limit(
+    source: str, name: str, message: str
+) -> None:
+    vm = isolate()
+    start = {"source": source, "args": None, "seed": [1, 2, 3, 4], "room": 1 << 20, **STATE}
+    turn = json.loads(vm.turn("start", json.dumps(start)))
+    if "finished" not in turn:  # a timer is due
+        turn = json.loads(
+            vm.turn("settle", json.dumps({"settlements": [[1, True, None]], **STATE}))
+        )
+    error = turn["finished"]["error"]
+    assert error["name"] == name
+    assert message in error["message"]
 
 
 def test_a_forged_output_of_memory_message_is_no_limit() -> None:

@@ -13,7 +13,10 @@ from tests.actors.graphs.driver import CEILING, FAILED, drive, value_of
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "graphs.md").read_text(encoding="utf-8")
 TYPES = (resources.files("actors.graphs") / "graph.d.ts").read_text(encoding="utf-8")
-PRELUDE = (resources.files("actors.graphs") / "prelude.js").read_text(encoding="utf-8")
+PRELUDE = "\n".join(
+    (resources.files("actors.graphs") / f"prelude{part}.js").read_text(encoding="utf-8")
+    for part in ("", "_dates", "_flow")
+)
 EXAMPLES = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)
 
 RESULTS: list[Any] = [
@@ -47,9 +50,11 @@ def test_every_example_gives_what_the_page_says(number: int) -> None:
 
 
 def test_every_function_has_an_example_and_a_declaration() -> None:
-    given = re.search(r"const given = \{(.*?)\};", PRELUDE, re.DOTALL)
+    given = re.search(r"var given = \{(.*?)\};", PRELUDE, re.DOTALL)
+    later = re.search(r"for \(const name of \[(.*?)\]\) give\(name, later", PRELUDE)
     assert given is not None
-    names = {name.strip().partition(":")[0] for name in given[1].split(",")} - {"", "Date"}
+    assert later is not None
+    names = set(re.findall(r"\w+", given[1] + later[1]))
     declared = set(re.findall(r"^declare (?:function|const|class) (\w+)", TYPES, re.MULTILINE))
     assert declared == names | {"args"}
     shown = "\n".join(EXAMPLES)
@@ -61,7 +66,7 @@ def test_the_declared_options_are_those_that_exist() -> None:
     declared = re.search(r"interface AgentOptions \{(.*?)\n\}", TYPES, re.DOTALL)
     assert declared is not None
     options = re.findall(r"^  (\w+)\?:", declared[1], re.MULTILINE)
-    known = re.search(r"const OPTIONS = freeze\(\{(.*?)\n\}\);", PRELUDE, re.DOTALL)
+    known = re.search(r"var OPTIONS = freeze\(\{(.*?)\n\}\);", PRELUDE, re.DOTALL)
     assert known is not None
     assert options == re.findall(r"^  (\w+): value =>", known[1], re.MULTILINE)
 

@@ -176,7 +176,8 @@ def plan(ask: AgentAsk) -> tuple[float, dict[str, Any]]:
 
 def test_what_was_under_way_is_unknown_and_not_done_again() -> None:
     tools = Counting(lambda ask: None if ask.tool == "read_file" else {"text": "made"})
-    world = World(model=Fixed(plan), mains={"main": three}, tools=tools).dies(11 * S)
+    model = Fixed(plan)
+    world = World(model=model, mains={"main": three}, tools=tools).dies(11 * S)
     world.run()
     ask, call, work = world.end.result
     assert (ask, call) == ("made", RESTARTED)
@@ -184,6 +185,8 @@ def test_what_was_under_way_is_unknown_and_not_done_again() -> None:
     assert world.ended_s == 100, "the sleep goes on by the wall clock"
     assert [one.tool for one in tools.made] == ["read_file", "shell"]
     assert tools.cancelled == [2]
+    (again,) = [ask for ask in model.asks if ask.prompt == "call" and ask.rounds]
+    assert again.timeout_us == 599 * S, "its time goes on where it was last seen"
     # The first agents' rounds, the one that was stopped as far as it came, two last answers.
     assert world.end.total_tokens == 100 + 100 + 27 + 100 + 100
     assert world.complaints() == []
@@ -202,6 +205,8 @@ def test_a_cancel_that_came_before_a_restart_is_not_forgotten() -> None:
     world.at(60 * S, lambda: world.guarded.revive("engine", "test"))
     world.run()
     assert world.end.status == "cancelled"
+    assert next(verdicts, None) is None, "the engine was killed"
+    assert len(world.events("fleet.resumed")) == 1
     assert world.complaints() == []
 
 
@@ -225,6 +230,22 @@ def test_the_engine_may_die_at_any_commit(verdict: Commit) -> None:
             assert world.end.status in ("completed", "interrupted"), failing
         resumed += len(world.events("fleet.resumed"))
     assert resumed >= 4, "while either call waits, and when its decision is on disk"
+
+
+@pytest.mark.parametrize("who", ["model", "tools", "approver"])
+def test_those_beside_the_engine_may_die_at_any_commit(who: str) -> None:
+    """What they don't answer is unknown or denied, never made again."""
+    for failing in range(12):
+        world = World(approval_timeout="100s", tool_timeout="30s", agent_timeout="200s")
+        turns = iter(range(1_000))
+
+        def hook(actor: str, _wrote: bool, turns: Any = turns, failing: int = failing) -> Any:
+            return Commit.CRASHED if actor == who and next(turns) == failing else None
+
+        world.guarded.add_commit_hook(hook)
+        world.run()
+        assert world.complaints() == [], failing
+        assert world.end.status in ("completed", "failed"), failing
 
 
 # Where a run can't go on
@@ -362,7 +383,7 @@ class OnDisk(Bench):
 
     def __init__(self, path: Path, now_us: int = 0) -> None:
         port = FakeVmPort(main=main, part=part)
-        place = Place(name="engine", files=port.files)
+        place = Place(name="engine", files=port.files, approver="terminal")
         self.file = SqliteStore(path)
         self.actor = GraphEngine(config_of(permissions=ASK), place)
         self.context = FakeContext("engine")
@@ -392,6 +413,8 @@ def test_a_run_goes_on_from_a_file_on_disk(tmp_path: Path) -> None:
 
     second = OnDisk(tmp_path / "engine.sqlite", 60 * S)
     assert second.events("fleet.resumed") == [{"run": "r1", "turns": 3, "waiting": 1}]
+    (told,) = [one.body for one in second.started if one.target == "terminal"]
+    assert [one.left_us for one in told.waiting] == [840 * S + 500_000]
     decide = Decide(run="r1", call=1, allow=True)
     assert body_of(second.deliver("owner", decide), Decided).known
     second.file.close()  # before the turn that takes it

@@ -268,6 +268,55 @@ def test_whatever_a_script_does_its_turns_are_turns(statements: list[str], ok: b
     assert kind != "died"
 
 
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "Array.prototype[Symbol.iterator] = function* () {}",
+        "RegExp.prototype.exec = () => null",
+        "String.prototype.slice = Date => 'forged'",
+        "Object.defineProperty = Reflect.construct = () => {}",
+        "Object.defineProperty(Object.prototype, 'writable', {get() { throw 1 }})",
+        "globalThis.eval = () => { throw 1 }",
+        "Object.defineProperty(Array.prototype, 0, {set() { throw 1 }})",
+        "try { const f = () => f(); f() } catch {}",
+    ],
+)
+def test_what_is_compiled_at_its_first_use_is_what_it_always_was(
+    trick: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    source = f"""
+    {trick};
+    const zone = new Date(0).getTimezoneOffset() + new Date(0).getHours();
+    await new Promise(resolve => setTimeout(resolve, 5));
+    return '' + zone + ' ' + Date.now() + ' ' + new Date(0)"""
+    shown = "0 1005 Thu Jan 01 1970 00:00:00 GMT+0000 (Coordinated Universal Time)"
+    try:
+        seen = value_of(source)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert seen == shown
+
+
+def test_what_is_compiled_at_its_first_use_needs_room_for_it() -> None:
+    with pytest.raises(VmLimitError) as caught:
+        value_of(
+            "const all = []; try { for (;;) all.push(new Array(64).fill(1)) } catch {}\n"
+            "for (;;) { try { Date.now() } catch { all.push({}) } }",
+            limits=LOW,
+        )
+    assert caught.value.kind in {"memory", "cpu"}
+
+
+def test_the_api_is_given_by_its_names() -> None:
+    names = ["parallel", "pipeline", "retry", "setTimeout", "clearTimeout", "agent", "Date"]
+    assert value_of(f"return [{', '.join(names)}].map(each => each.name)") == names
+
+
 def test_the_preludes_own_functions_are_out_of_reach() -> None:
     source = """
     const names = Object.getOwnPropertyNames(globalThis);
@@ -304,8 +353,9 @@ def test_the_archived_engine_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> N
         def set_max_stack_size(self, limit: int) -> None: ...
 
         def eval(self, source: str) -> Any:
-            return False
+            raise engine.JSException("SyntaxError: unexpected token in expression: '??'")
 
-    monkeypatch.setattr(import_module("_quickjs"), "Context", Old)
+    engine: Any = import_module("_quickjs")
+    monkeypatch.setattr(engine, "Context", Old)
     with pytest.raises(VmMissingError, match="archived package quickjs"):
         ScriptVmPort().open(VmLimits())

@@ -69,7 +69,7 @@ def test_the_place_is_that_of_the_first_frame(stack: str, place: tuple[int, int]
 
 def test_padding_is_the_same_on_both_sides() -> None:
     prelude = Path(turns.__file__).with_name("prelude.js").read_text()
-    assert f"const PAD_LINES = {turns.PAD_LINES};" in prelude
+    assert f"var PAD_LINES = {turns.PAD_LINES};" in prelude
     assert prelude.count("\n") < turns.PAD_LINES
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -12,6 +14,7 @@ from actors.stores.failures import (
     UnusableStoreError,
 )
 from actors.stores.postgres import PostgresStore
+from bench.run import ROOT
 from tests.contracts.store import ITEMS, OTHERS, item
 from tests.postgresql import address, connect
 
@@ -146,3 +149,11 @@ def test_insert_unique_gives_a_key_to_one_process() -> None:
             theirs.insert_unique("k", item("left", 2))
         other.roll_back()
         assert not theirs.insert_unique("k", item("left", 2))
+
+
+def test_without_its_package_it_says_what_to_install() -> None:
+    lines = "import sys; sys.modules['psycopg'] = None; import actors.stores.postgres"
+    told = subprocess.run(
+        [sys.executable, "-c", lines], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert told.stderr.splitlines()[-1].endswith("pip install 'pullcord[postgres]'")
