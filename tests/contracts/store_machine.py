@@ -145,6 +145,8 @@ class StoreMachine(RuleBasedStateMachine):
         def commit() -> None:
             self.subject.commit()
             self.all_is(self.rows)
+            if self.subject.groups:
+                assert not self.subject.store.has_to_commit
 
         self.attempt(commit)
 
@@ -158,6 +160,11 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def fail(self) -> None:
         self.broken = self.subject.fail()
+
+    @invariant()
+    def what_is_written_has_to_be_committed(self) -> None:
+        if self.subject.groups:
+            assert self.subject.store.has_to_commit or self.rows == self.committed
 
     @rule(index=INDEXES, data=st.data(), limit=st.integers(0, 7))
     def scan(self, index: str, data: st.DataObject, limit: int) -> None:
