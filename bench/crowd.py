@@ -199,8 +199,8 @@ class Crowd:
         posted_s = self._posted_s.pop(answer.command_id, None)
         if posted_s is not None and posted_s > asked_s:
             self.took_s["told"].append(trio.current_time() - posted_s)
-        answer = await self.ask("get", caller, GetGraphRun(command_id=answer.command_id))
-        if answer.status != "completed" or answer.result != RESULT:
+        again: Any = await self.ask("get", caller, GetGraphRun(command_id=answer.command_id))
+        if again != answer or answer.status != "completed" or answer.result != RESULT:
             self.errors[f"agent: a run is {answer.status}"] += 1
         self.runs += 1
 

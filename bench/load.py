@@ -223,11 +223,15 @@ class Bench:
         self._stack = ExitStack()
         self._served = 0
         self._postgres = ""
-        self._core, mine = cores()
-        if mine is not None and sys.platform == "linux":
-            os.sched_setaffinity(0, mine)
+        self._core: int | None = None
 
     def __enter__(self) -> Bench:
+        """Leave the first core to the server, where that can be chosen and there is another."""
+        if sys.platform == "linux":
+            mine = os.sched_getaffinity(0)
+            self._core = min(mine)
+            os.sched_setaffinity(0, mine - {self._core} or mine)
+            self._stack.callback(os.sched_setaffinity, 0, mine)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -245,26 +249,19 @@ class Bench:
         self._served += 1
         folder = self._folder / f"server-{self._served}"
         folder.mkdir(mode=0o700)
-        store = self._store(kind, folder.name) if kind == "postgresql" else ""
+        store = self._postgresql(folder.name) if kind == "postgresql" else ""
         devices, agents = enrolled(PostgresStore(store) if store else new_sqlite(folder), *counts)
         with serving(
             folder, settings, store=store, core=self._core, turns=turns, profile=self._profile
         ) as server:
             return play(server, devices, agents)
 
-    def _store(self, _kind: str, schema: str) -> str:
+    def _postgresql(self, schema: str) -> str:
+        """Return the address of a new schema of the one PostgreSQL server."""
         if not self._postgres:
             place = Path(tempfile.mkdtemp(prefix="postgres-", dir=self._folder))
             self._postgres = self._stack.enter_context(running_server(place))
         return address(self._postgres, schema.replace("-", "_"))
-
-
-def cores() -> tuple[int | None, set[int] | None]:
-    """Return the server's core and those of everybody else, None where that can't be chosen."""
-    if sys.platform != "linux":
-        return None, None
-    mine = sorted(os.sched_getaffinity(0))
-    return mine[0], set(mine[1:]) or {mine[0]}
 
 
 def main(arguments: list[str] | None = None) -> None:

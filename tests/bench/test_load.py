@@ -1,0 +1,82 @@
+"""The benchmark of a deployed server loads one, and prints what came of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench.deployment import seconds_of, usage_of
+from bench.load import main, quantile, slope
+
+SMALL = ["--desktops", "5", "--agents", "3"]
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_desktops_and_agents_load_a_server_that_makes_no_mistake(
+    store: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    given = [*SMALL, "--poll", "0.5", "--duration", "2", "--store", store]
+    main([*given, "--folder", str(tmp_path)])
+    heading, connected, *lines = capsys.readouterr().out.splitlines()
+    assert heading.startswith("5 desktops that poll every 0.5 s and 3 agents, one server")
+    assert heading.endswith(store)
+    assert connected.startswith("all were connected and had synced once after ")
+    told = {line[:10].strip(): line[10:].split() for line in lines}
+    assert {"sync", "start", "complete", "submit", "get", "CPU", "memory"} <= set(told)
+    assert ("commits" in told) is (store == "sqlite"), "PostgreSQL's are in no file of ours"
+    assert told["errors"] == ["none"]
+    assert int(told["runs"][0]) > 0
+    count, *figures = told["sync"]
+    assert int(count) > 0
+    assert sorted(figures, key=float) == figures
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_it_ends_with_so_many_runs_if_it_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mine = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    main([*SMALL, "--runs", "20", "--folder", str(tmp_path)])
+    told = {line[:10].strip(): line[10:].split() for line in capsys.readouterr().out.splitlines()}
+    assert int(told["runs"][0]) >= 20
+    assert told["errors"] == ["none"]
+    assert len(told["memory"]) > 10
+    if mine:
+        assert sorted(os.sched_getaffinity(0)) == mine
+
+
+def test_agents_that_only_submit_are_counted_with_one_turn_a_commit_and_with_many(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    main([*SMALL, "--submit", "--duration", "0.5", "--folder", str(tmp_path)])
+    heading, line = capsys.readouterr().out.splitlines()
+    assert heading.split()[:3] == ["submissions", "a", "second"]
+    kind, alone, grouped, ratio, cpu = line.split()
+    assert kind == "sqlite"
+    assert int(alone.replace(",", "")) > 0
+    assert float(ratio[:-1]) == pytest.approx(
+        int(grouped.replace(",", "")) / int(alone.replace(",", "")), abs=0.1
+    )
+    assert cpu.endswith("%")
+
+
+def test_what_is_told_of_many_figures() -> None:
+    values = [float(number) for number in range(1, 101)]
+    assert [quantile(values, share) for share in (0.5, 0.95, 0.99)] == [51, 96, 100]
+    assert quantile([7.0], 0.99) == 7
+    assert slope([(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]) == pytest.approx(2)
+    assert slope([(1.0, 4.0)]) == 0
+
+
+def test_what_a_process_uses_is_told_by_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = usage_of(os.getpid())
+    assert mine.cpu_s > 0
+    assert 10 << 20 < mine.rss_bytes < 10 << 30
+    monkeypatch.setattr("bench.deployment.Path.exists", lambda _: False)
+    told = subprocess.CompletedProcess([], 0, stdout="  1:02.50  2048\n")
+    monkeypatch.setattr("bench.deployment.subprocess.run", lambda *_, **__: told)
+    assert usage_of(os.getpid())[1:] == (62.5, 2 << 20)
+    assert [seconds_of(clock) for clock in ("00:07", "1:00:01", "1-00:00:00")] == [7, 3601, 86400]
