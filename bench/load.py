@@ -42,7 +42,13 @@ SYNC_LIMIT_S = 120.0  # for everybody to connect
 QUICK_POLL_S = 0.5  # of desktops whose runs are only there to be many
 OPEN = {"agent_limit": LARGE, "device_limit": LARGE}
 # Everything is over soon, so that a server that has reached its size has all kinds of rows to drop.
-SHORT = {**OPEN, "hints": False, "retention": "10s", "audit_retention": "20s"}
+SHORT = {
+    **OPEN,
+    "hints": False,
+    "retention": "10s",
+    "key_retention": "10s",
+    "audit_retention": "20s",
+}
 
 
 class Sample(NamedTuple):

@@ -43,7 +43,7 @@ from actors.accounts.rows import (
 )
 from actors.accounts.tokens import REVOKED, UNKNOWN, Accounts
 from actors.actor import Context, Handler, Place, TableSpec
-from actors.ledger import Run, Shared
+from actors.ledger import Run, Shared, Ticket
 from actors.messages import (
     NOT_FOUND,
     TERMINAL,
@@ -101,6 +101,9 @@ class AccountedServer(Server):
         code_lifetime_us: Annotated[Duration, "how long a pairing code is good"] = msgspec.field(
             name="code_lifetime", default=parse_duration("10m")
         )
+        key_retention_us: Annotated[
+            Duration, "how long a key still stands for its run once that is deleted"
+        ] = msgspec.field(name="key_retention", default=parse_duration("365d"))
         audit_retention_us: Annotated[Duration, "how long the audit is kept"] = msgspec.field(
             name="audit_retention", default=parse_duration("365d")
         )
@@ -354,6 +357,7 @@ class AccountedServer(Server):
         """Delete old codes and audit rows, close the runs of who was removed, sweep for others."""
         self.pairing.sweep(context)
         more = self.audit.sweep(context)
+        more = self.sweep_keys(context) or more
         self.accounts.sweep(context, self.config.audit_retention_us)
         for who in self.accounts.rows.claim("closing", limit=1):
             more = self.close_all(context, who) or more
@@ -402,6 +406,21 @@ class AccountedServer(Server):
         who = self.accounts.find(run.agent)
         if who is not None and who.revoked_us is not None:
             self.tickets.delete((run.agent, run.key))
+
+    def spent(self, ticket: Ticket, run: Run) -> Ticket:
+        """Return what is left of the ticket of a run that is deleted, for some time more."""
+        due_us = run.due_us + self.config.key_retention_us
+        return msgspec.structs.replace(
+            super().spent(ticket, run), key=(run.agent, run.key), due_us=due_us
+        )
+
+    def sweep_keys(self, context: Context) -> bool:
+        """Delete keys that were kept long enough; return whether there may be more."""
+        old = self.tickets.claim("due", limit=SWEEP_LIMIT, up_to=context.stamp_us)
+        for ticket in old:
+            assert ticket.key is not None, "one with an end has it"
+            self.tickets.delete(ticket.key)
+        return len(old) == SWEEP_LIMIT
 
 
 def _name(kind: type[Any]) -> str:
