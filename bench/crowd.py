@@ -161,7 +161,7 @@ class Crowd:
 
         await self.stay("agent", who, TO_AGENTS, live)
 
-    async def submitter(self, number: int, who: Known) -> None:
+    async def submitter(self, number: int, who: Known, desktops: int) -> None:
         """Be an agent that only submits, one run after another, until cancelled."""
         serial = 0
 
@@ -169,7 +169,8 @@ class Crowd:
             nonlocal serial
             while True:
                 serial += 1
-                answer = await self.ask("submit", caller, self.submission(0, number, serial))
+                body = self.submission(serial % desktops, number, serial)
+                answer = await self.ask("submit", caller, body)
                 if isinstance(answer, Failure):
                     self.errors[f"agent: {answer.code}"] += 1
 
