@@ -335,8 +335,16 @@ KEY_REUSED = Failure(
     error="idempotency_key was used for another request: take a new key",
 )
 KEY_LENGTH = Failure(code="bad_request", error="idempotency_key must have 8 to 128 characters")
+ARGUMENTS_SIZE = Failure(code="bad_request", error="arguments may have 262,144 bytes of JSON")
 QUEUE_FULL = "queue_full"  # the code of a refusal that time or an owner lifts
 GO = StartAnswer(go=True)
 CONTINUE = ControlAnswer(stop=False)
 STOP_CANCELLED = ControlAnswer(stop=True, reason="cancel")
 STOP_CLOSED = ControlAnswer(stop=True, reason="closed")
+
+
+def queue_full(whose: str, limit: int) -> Failure:
+    """Return the refusal of a run beyond a limit: whose, how many, and what to do."""
+    have = f"{whose} has {limit} open runs, as many as it may"
+    cure = "wait for some to end, or ask the owner for a higher limit"
+    return Failure(code=QUEUE_FULL, error=f"{have}: {cure}")

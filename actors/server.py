@@ -32,12 +32,12 @@ from actors.ledger import (
     Turn,
 )
 from actors.messages import (
+    ARGUMENTS_SIZE,
     CONTINUE,
     GO,
     KEY_LENGTH,
     KEY_REUSED,
     NOT_FOUND,
-    QUEUE_FULL,
     STOP_CANCELLED,
     STOP_CLOSED,
     TERMINAL,
@@ -59,9 +59,11 @@ from actors.messages import (
     Start,
     StartAnswer,
     Sync,
+    queue_full,
 )
 from actors.server_config import ServerConfig
 from actors.transitions import ERRORS, TARGETS
+from actors.waiting import TIMER, Waiting
 from transports.envelope import Envelope
 
 SESSIONS_LIMIT = 100  # the account's bound on a sync; more would make every sync heavy
@@ -70,9 +72,9 @@ SWEEP_LIMIT = 100  # rows a sweep changes in one turn, so that a turn stays shor
 SWEEP_PAUSE_US = 1_000_000  # after a start: one that can't be committed is not tried without end
 LIST_LIMIT = 50  # the account's bound on a listing
 KEY_CHARS = (8, 128)  # the account's bounds on an idempotency key
+ARGUMENTS_LIMIT_BYTES = 1 << 18  # of a run, and of a sync's runs together: they must fit a frame
 DEFAULT_POLL_US = 20_000_000  # the account's poll interval, until a relay says its own
 SEEN_US = 60_000_000  # how exactly a device's last contact is kept: an idle sync writes nothing
-WAITING_LIMIT = 1_000  # runs that are waited for, and who waits for one: more is memory for floods
 
 NO_COMMANDS = Commands(commands=())
 NOT_BUILT = (None, None)  # no row's answer was built yet
@@ -84,7 +86,7 @@ _meaning = msgspec.json.Encoder(order="sorted").encode
 class Server:
     """See the module's docstring."""
 
-    caches = frozenset({"answers"})  # each stands for one row: what is left of an undone turn too
+    caches = frozenset({"answers", "heard"})  # what is left in them of an undone turn does no harm
 
     class Config(ServerConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What a scenario may set of a server."""
@@ -120,7 +122,7 @@ class Server:
         self.tickets, self.devices, self.turns = table(TICKETS), table(DEVICES), table(TURNS)
         self.hints = Hints(context.store, self.config.wait_limit_us) if self.config.hints else None
         self.answers: dict[str, tuple[Run, GraphRun]] = {}
-        self.waiting: dict[str, tuple[int, list[Envelope[Any]]]] = {}  # until when, and who
+        self.waiting = Waiting()
         self.sweep_at_us: int | None = None
         self.share_given(context.stamp_us)
         if self.runs.count("due"):
@@ -139,7 +141,7 @@ class Server:
         if timer == "sweep":
             self.sweep(context)
         else:
-            self.answer_waiting(context, timer.removeprefix("wait:"))
+            self.answer_waiting(context, timer.removeprefix(TIMER))
 
     # Agents
 
@@ -165,6 +167,8 @@ class Server:
         if not KEY_CHARS[0] <= len(body.idempotency_key) <= KEY_CHARS[1]:
             return KEY_LENGTH
         meaning = _meaning((body.graph_session_id, body.arguments))
+        if len(meaning) > ARGUMENTS_LIMIT_BYTES:
+            return ARGUMENTS_SIZE
         ticket = self.tickets.get((agent, body.idempotency_key))
         if ticket is not None:
             return self.replay(context, envelope, ticket, meaning)
@@ -188,14 +192,10 @@ class Server:
         """Refuse a run beyond a limit, by the limit's name and number."""
         agent_limit, device_limit = self.limits(agent, device)
         if self.runs.count("load", (agent,)) >= agent_limit:
-            whose, limit = "this agent", agent_limit
-        elif self.runs.count("open", (device,)) >= device_limit:
-            whose, limit = "this desktop", device_limit
-        else:
-            return None
-        cure = "wait for some to end, or ask the owner for a higher limit"
-        error = f"{whose} has {limit} open runs, as many as it may: {cure}"
-        return Failure(code=QUEUE_FULL, error=error)
+            return queue_full("this agent", agent_limit)
+        if self.runs.count("open", (device,)) >= device_limit:
+            return queue_full("this desktop", device_limit)
+        return None
 
     def replay(
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
@@ -262,22 +262,15 @@ class Server:
             return NOT_FOUND
         if body.wait_us and self.config.wait_limit_us and run.status not in TERMINAL:
             wait_us = min(body.wait_us, self.config.wait_limit_us)
-            due_us, waiting = self.waiting.get(run.command_id, (None, []))
-            if len(self.waiting) >= WAITING_LIMIT or len(waiting) >= WAITING_LIMIT:
-                return self.answer(run)
-            waiting.append(envelope)
-            if due_us is None or context.now_us + wait_us < due_us:
-                self.waiting[run.command_id] = (context.now_us + wait_us, waiting)
-                context.set_timer(f"wait:{run.command_id}", wait_us)
-            return None
+            if self.waiting.hold(context, envelope, run.command_id, wait_us):
+                return None
         row, answer = self.answers.get(run.command_id, NOT_BUILT)
         return answer if row is run else self.answer(run)
 
     def answer_waiting(self, context: Context, command_id: str) -> None:
         """Answer everybody who waits for a change of this run."""
         run = self.runs.get(command_id)
-        _, waiting = self.waiting.pop(command_id, (0, []))
-        for envelope in waiting:
+        for envelope in self.waiting.release(context, command_id):
             context.reply(envelope, NOT_FOUND if run is None else self.answer(run))
 
     def answer(self, run: Run) -> GraphRun:
@@ -323,22 +316,30 @@ class Server:
             self.devices.put(device, row)
         if self.hints is not None:
             self.hints.heard[device] = now_us
-        held = body.open
-        runs = self.runs.claim("open", (device,), limit=OFFER_LIMIT + len(held))
+        runs = self.runs.claim("open", (device,), limit=OFFER_LIMIT + len(body.open))
         if not runs:
             return NO_COMMANDS
-        room = min(body.capacity, OFFER_LIMIT)
+        return Commands(commands=self.offers(context, runs, body))
+
+    def offers(self, context: Context, runs: list[Run], body: Sync) -> tuple[Command, ...]:
+        """Go through a device's open runs: end what it lost, offer what is queued and fits."""
+        room, size_bytes = min(body.capacity, OFFER_LIMIT), 0
         offers: list[Command] = []
         for run in runs:
             if run.status == "running":
-                if self.config.reconcile and run.command_id not in held:
+                if self.config.reconcile and run.command_id not in body.open:
                     self.close(context, run, "forgotten")
-            elif run.command_id not in held and len(offers) < room:
-                if self.is_poison(run, body.boot):
-                    self.close(context, run, "poison")
-                    continue
-                offers.append(self.offer(context, run, body.boot))
-        return Commands(commands=tuple(offers))
+            elif run.command_id in body.open or len(offers) >= room:
+                continue
+            elif self.is_poison(run, body.boot):
+                self.close(context, run, "poison")
+            else:
+                size_bytes += len(_meaning(run.arguments))
+                if size_bytes > ARGUMENTS_LIMIT_BYTES:
+                    room = 0  # the rest comes with the next sync, in its turn
+                else:
+                    offers.append(self.offer(context, run, body.boot))
+        return tuple(offers)
 
     def take_sessions(
         self, device: str, sessions: tuple[SessionMeta, ...]
@@ -460,8 +461,7 @@ class Server:
 
     def changed(self, context: Context, run: Run) -> None:
         """Answer those who wait for this run."""
-        if run.command_id in self.waiting:
-            context.cancel_timer(f"wait:{run.command_id}")
+        if run.command_id in self.waiting.held:
             self.answer_waiting(context, run.command_id)
 
     # The sweep

@@ -313,7 +313,7 @@ class OwnersDesk:
             run=listing(run, context.stamp_us),
             arguments=run.arguments,
             completion=run.completion,
-            late=run.late,
+            late=None if run.late is None else msgspec.structs.replace(run.late, result=None),
         )
 
     def cancel_run(self, context: Context, owner: Principal, body: CancelRun) -> Message:

@@ -365,7 +365,10 @@ class Runs(Message, frozen=True, kw_only=True):
 
 
 class RunShown(Message, frozen=True, kw_only=True):
-    """Server answers with all of a run: its arguments, what came of it, and what came too late."""
+    """Server answers with all of a run: its arguments, what came of it, and what came too late.
+
+    Of what came too late the result is left out: together they would not fit a frame.
+    """
 
     run: RunListing
     arguments: dict[str, Any]

@@ -142,11 +142,6 @@ class Pairing:
                 self.codes.delete(code.hash)
                 self.audit.note(context, code.owner, "server", "pairing.end", code.owner)
 
-    def end(self, owner: str) -> None:
-        """End the open codes of an owner."""
-        for code in self.codes.scan("mine", (owner,), limit=OWNER_CODES_LIMIT):
-            self.codes.delete(code.hash)
-
     def sweep(self, context: Context) -> None:
         """Delete codes and tries that are over."""
         now_us = context.stamp_us

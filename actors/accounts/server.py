@@ -57,7 +57,7 @@ from actors.messages import (
     RunGraphSession,
     SessionMeta,
 )
-from actors.server import SWEEP_LIMIT, Server
+from actors.server import SWEEP_LIMIT, SWEEP_PAUSE_US, Server
 from transports.envelope import Envelope
 from transports.units import Duration, parse_duration
 
@@ -70,6 +70,7 @@ SCOPES: Mapping[type[Message], Scope] = {
     RunGraphSession: "graphs:run",
     CancelGraphRun: "graphs:run",
 }
+SUBJECTS = ("graph_session_id", "project_id", "command_id", "principal", "device", "agent", "owner")
 SIGN_IN = Failure(code="denied", error=UNKNOWN.error)
 NOT_YOURS = Failure(code="denied", error="this connection may not send this message")
 
@@ -134,7 +135,7 @@ class AccountedServer(Server):
         self.swept_us: int | None = None
         self.states: dict[str, GraphRun] = {}  # of runs that somebody waits for
         super().on_start(context)
-        context.set_timer("keep", 0)
+        context.set_timer("keep", SWEEP_PAUSE_US)
 
     def on_timer(self, context: Context, timer: str) -> None:
         """Sweep, answer who waited long enough, look what other processes changed."""
@@ -162,12 +163,13 @@ class AccountedServer(Server):
             self.audit.count(context, who.owner, who.id, _name(kind), "", refusal.code)
             return refusal
         self.who = who.id
-        if who.kind == "owner":
-            return self.desk.handlers[kind](context, who, envelope.body)
         if who.kind == "agent" and not self.may_see(context, who, envelope):
             return NOT_FOUND
-        answer = self.inner[kind](context, envelope)
-        if who.kind == "agent" and isinstance(answer, Failure):
+        if who.kind == "owner":
+            answer = self.desk.handlers[kind](context, who, envelope.body)
+        else:
+            answer = self.inner[kind](context, envelope)
+        if isinstance(answer, Failure):
             self.deny(context, who, kind, _subject(envelope.body), answer.code)
         return answer
 
@@ -324,12 +326,11 @@ class AccountedServer(Server):
 
     def look_again(self, context: Context) -> None:
         """Answer who waits for a run that another process has changed."""
-        states = {one: state for one, state in self.states.items() if one in self.waiting}
+        states = {one: state for one, state in self.states.items() if one in self.waiting.held}
         for command_id in list(states):
             run = self.runs.get(command_id)
             if run is None or run.answer() != states[command_id]:
                 del states[command_id]
-                context.cancel_timer(f"wait:{command_id}")
                 self.answer_waiting(context, command_id)
         self.states = states
         if states:
@@ -384,8 +385,6 @@ class AccountedServer(Server):
         if who.kind == "device":
             self.take_sessions(who.id, ())
             self.devices.delete(who.id)
-        if who.kind == "owner":
-            self.pairing.end(who.id)
         context.send(GATEWAY, PrincipalRevoked(principal=who.id, reason=REVOKED.error))
         context.set_timer("keep", 0)
 
@@ -403,6 +402,5 @@ def _name(kind: type[Any]) -> str:
 
 def _subject(body: Any) -> str:
     """Return what a refused message was about."""
-    if isinstance(body, RunGraphSession):
-        return body.graph_session_id
-    return body.project_id if isinstance(body, ListGraphSessions) else ""
+    found = [getattr(body, field) for field in SUBJECTS if field in body.__struct_fields__]
+    return str(found[0]) if found else ""

@@ -13,6 +13,7 @@ from actors.ledger import RUNS
 from actors.messages import (
     NOT_FOUND_TEXT,
     CancelGraphRun,
+    Commands,
     Complete,
     Control,
     ControlAnswer,
@@ -26,9 +27,11 @@ from actors.messages import (
     Start,
     Sync,
 )
-from actors.server import DEFAULT_POLL_US, SESSIONS_LIMIT
+from actors.server import ARGUMENTS_LIMIT_BYTES, DEFAULT_POLL_US, SESSIONS_LIMIT
 from tests.actors.harness import SESSION, S, body_of, only
 from tests.actors.service import DAY, META, RESULT, STATES, Service, service_with
+from transports.codec import Codec
+from transports.envelope import Envelope
 from transports.units import Duration
 
 # Keys and tickets
@@ -184,6 +187,34 @@ def test_a_device_may_have_so_many_open_runs() -> None:
     failure = body_of(service.deliver("agent", body), Failure)
     assert failure.code == "queue_full"
     assert failure.error.startswith("this desktop has 2 open runs")
+
+
+def test_arguments_fit_a_frame_alone_and_together() -> None:
+    service = Service()
+    codec = Codec([Commands])
+    whole = "x" * (ARGUMENTS_LIMIT_BYTES - len(SESSION.id) - len('["",{"a":""}]'))
+    for number in range(3):
+        service.context.now_us += 1
+        service.run(f"key-000{number}", a=whole)
+    body = RunGraphSession(
+        graph_session_id=SESSION.id, idempotency_key="key-0009", arguments={"a": whole + "x"}
+    )
+    failure = body_of(service.deliver("agent", body), Failure)
+    assert failure.error == f"arguments may have {ARGUMENTS_LIMIT_BYTES:,} bytes of JSON"
+    held: list[str] = []
+    for _ in range(3):
+        (offer,) = service.sync(*held)
+        codec.encode(Envelope(1, "server", "relay", 0, 0, Commands(commands=(offer,))))
+        held.append(offer.command_id)
+    assert len(set(held)) == 3
+
+
+def test_numbers_which_are_longer_on_the_wire_fit_too() -> None:
+    service = Service()
+    service.run(a=[0.5] * (ARGUMENTS_LIMIT_BYTES // 4 - 20))
+    offers = service.sync()
+    frame = Envelope(1, "server", "relay", 0, 0, Commands(commands=offers))
+    assert len(Codec([Commands]).encode(frame)) > 2 * ARGUMENTS_LIMIT_BYTES
 
 
 # Sessions

@@ -186,6 +186,7 @@ class Deployed(Bench):
 
     def keep(self) -> None:
         """Let the server do what it does now and then, until nothing is left to do at once."""
+        self.fire("keep")
         while self.context.timers["keep"] <= self.context.now_us:
             self.fire("keep")
 

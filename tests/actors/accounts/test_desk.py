@@ -121,6 +121,12 @@ def test_a_run_is_shown_with_its_arguments_and_result_and_that_is_audited() -> N
     shown = place.server.owner(ShowRun(command_id=run), RunShown, place.owner)
     assert (shown.arguments, shown.completion) == ({}, RESULT)
     assert shown.run.total_tokens == RESULT.total_tokens
+    assert shown.late is None
+    late = msgspec.structs.replace(RESULT, execution_id="y")
+    place.server.complete(place.device, run, late)
+    shown = place.server.owner(ShowRun(command_id=run), RunShown, place.owner)
+    assert shown.completion == RESULT
+    assert shown.late == msgspec.structs.replace(late, result=None), "two may be over a frame"
     assert place.server.acts(place.owner)[-1] == (place.owner, "run.show", run, "ok")
 
 

@@ -43,7 +43,7 @@ from actors.messages import (
     Start,
     StartAnswer,
 )
-from actors.server import Server
+from actors.server import SWEEP_PAUSE_US, Server
 from tests.actors.accounts.deployed import Deployed, meta
 from tests.actors.accounts.test_desk import Place
 from tests.actors.drawing import drawn
@@ -189,6 +189,23 @@ def test_the_audit_keeps_the_difference_that_the_answer_hides() -> None:
         place.server.get(other, subject)
         assert place.server.acts(place.owner)[-1] == (other, "GetGraphRun", subject, outcome)
         place.server.context.now_us += 60 * S
+
+
+def test_what_an_owner_is_refused_is_counted_too() -> None:
+    place = Place()
+    for _ in range(3):
+        place.server.owner(CancelRun(command_id="x"), Failure, place.owner)
+    row = place.server.audit(place.owner)[0]
+    told = (row.who, row.act, row.subject, row.outcome, row.count)
+    assert told == (place.owner, "CancelRun", "x", "not_found", 3)
+
+
+def test_a_server_that_cannot_write_does_not_begin_again_without_a_pause() -> None:
+    place = Place()
+    place.queued()
+    place.server.deliver(place.owner, RevokeDevice(device=place.device))
+    place.server.start()
+    assert place.server.context.timers["keep"] == SWEEP_PAUSE_US
 
 
 def test_projects_of_one_name_are_each_owner_s_own() -> None:
