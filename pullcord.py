@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     )
     from actors.agent import Agent
     from actors.chance import Counts, Durations, Numbers, Sizes, Stream
+    from actors.desktop.engine import DesktopEngine
+    from actors.desktop.relay import DesktopRelay
     from actors.engine import Engine
     from actors.graph_engine import GraphEngine
     from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel, ToolCall
@@ -60,6 +62,8 @@ __all__ = [
     "ContractError",
     "Counts",
     "DamagedStoreError",
+    "DesktopEngine",
+    "DesktopRelay",
     "Duration",
     "Durations",
     "Engine",
@@ -123,6 +127,8 @@ _HOMES = {
     ),
     ("actors", "agent"): ("Agent",),
     ("actors", "chance"): ("Counts", "Durations", "Numbers", "Sizes", "Stream"),
+    ("actors", "desktop", "engine"): ("DesktopEngine",),
+    ("actors", "desktop", "relay"): ("DesktopRelay",),
     ("actors", "engine"): ("Engine",),
     ("actors", "graph_engine"): ("GraphEngine",),
     ("actors", "graphs", "messages"): ("AgentAnswer", "AgentAsk", "AgentCancel", "ToolCall"),

@@ -131,6 +131,7 @@ class Engine:
         channel = envelope.body.channel
         known = self.executions.get(channel)
         if known is not None:
+            self.reopen(context, known)
             return self.standing(known)
         execution_id = context.new_id()
         known = Execution(
@@ -170,7 +171,15 @@ class Engine:
         if known is None:
             known = Execution(channel=channel, execution_id=None, relay=envelope.source, open=None)
             self.executions.put(channel, known)
+        self.reopen(context, known)
         return self.standing(known)
+
+    def reopen(self, context: Context, execution: Execution) -> None:
+        """Report an acknowledged end again: who asks has lost it, as a restored store has."""
+        if execution.completion is not None and not execution.open:
+            execution = _replace(execution, open=True)
+            self.executions.put(execution.channel, execution)
+            self.report(context, execution)
 
     def on_cancel(self, context: Context, envelope: Envelope[FleetCancel]) -> None:
         """Begin to stop an execution; it may still end by itself before that is done."""

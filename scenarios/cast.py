@@ -22,6 +22,7 @@ import msgspec
 
 from actors.actor import Actor, Place
 from actors.agent import Agent
+from actors.desktop.relay import DesktopRelay
 from actors.engine import Engine
 from actors.graph_engine import GraphEngine
 from actors.owner import Owner
@@ -30,7 +31,7 @@ from actors.server import Server
 from scenarios.decode import fields_of
 from scenarios.graph_engines import GraphFileError, check_scripts_can_run, furnished, make_helper
 from scenarios.problems import listed, quote, suggest
-from scenarios.spec import ACTOR_KEYS, GRAPH_USE, HELPERS, Cast, Kind
+from scenarios.spec import ACTOR_KEYS, DESKTOP_USE, GRAPH_USE, HELPERS, Cast, Kind
 from scenarios.stand_in import StandIn
 
 BUILT_IN_USE = "built-in"  # what `use` says for no class of one's own, for one that is swept
@@ -59,7 +60,7 @@ class ForeignActorError(Exception):
 def actor_class(kind: Kind, use: str | None, folder: Path) -> type[Any]:
     """Return the class that plays a part: the built-in one, or that of `use = "file.py:Class"`.
 
-    `use = "graph"` is the built-in engine that runs Graphs.
+    `use = "graph"` is the built-in engine that runs Graphs, "desktop" the deployed relay.
 
     The file is looked for from `folder`, the scenario's own. ForeignActorError if it can't be used.
     """
@@ -67,6 +68,8 @@ def actor_class(kind: Kind, use: str | None, folder: Path) -> type[Any]:
         return BUILT_IN[kind]
     if kind == "engine" and use == GRAPH_USE:
         return GraphEngine
+    if kind == "relay" and use == DESKTOP_USE:
+        return DesktopRelay
     path, name = foreign_path(use, folder)
     module = load_file(path)
     candidate = getattr(module, name, None)

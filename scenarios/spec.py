@@ -48,6 +48,7 @@ Name = Annotated[
 Kind = Literal["server", "relay", "engine", "agent", "owner", "model", "tools", "approver"]
 KINDS: tuple[Kind, ...] = ("server", "relay", "engine", "agent", "owner")  # those with tables
 HELPERS: tuple[Kind, ...] = ("model", "tools", "approver")  # of an engine, in its table
+DESKTOP_USE = "desktop"  # for a relay as it is deployed: with a history, and an owner who asks
 GRAPH_USE = "graph"  # what `use` says for an engine that runs Graphs
 REPLICATIONS_LIMIT = 10_000_000  # a day's work on one core; more is a slip of the pen
 CELLS_LIMIT = 10_000  # a table of more rows is read by nobody
@@ -320,7 +321,7 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def foreign(self) -> bool:
         """Whether its class is a user's own."""
-        return self.use not in (None, GRAPH_USE)
+        return self.use not in (None, GRAPH_USE, DESKTOP_USE)
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
-"""The desktop as it is deployed: what its owner may ask of it, and how it answers.
+"""The desktop as it is deployed: what its owner may ask of it, and the actors that answer.
 
-It is the relay and the engine of the experiments, with sessions that its owner adds and removes, a
-history of what ran, and Graphs that stay as they were saved.
-
-messages   what an owner says to the relay and the engine of the own desktop
+relay      the relay, with sessions that come and go, a history, and how it stands
+engine     the engine of Graphs, which runs them as they were saved
+sessions   which sessions there are, who may see them, what is refused
+chronicle  the history of runs, bounded by count, age and bytes
+rows       what both of them keep; messages  what an owner says to them
 """

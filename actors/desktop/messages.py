@@ -108,10 +108,11 @@ class ListHistory(Message, frozen=True, kw_only=True):
 
 
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run that came to an end on this desktop: a part of answers.
+    """One run that came to this desktop: a part of answers.
 
     Times are wall time in microseconds since 1970 by the desktop's clock; a run that was refused
-    never started. `chars` is the length of its result as JSON, which is here while `kept`.
+    never started, one that is `running` has not finished. `result_bytes` is what its result takes
+    as JSON, which is here while `kept`.
     """
 
     number: int
@@ -121,11 +122,11 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     slug: str
     version: int
     started_us: int | None
-    finished_us: int
+    finished_us: int | None
     status: str
     total_tokens: int = 0
     reported_cost: float = 0.0
-    chars: int = 0
+    result_bytes: int = 0
     truncated: bool = False
     kept: bool = False
     error: str | None = None
@@ -259,22 +260,6 @@ class SavedGraph(Message, frozen=True, kw_only=True):
     saved_us: int
 
 
-class GetResult(Message, frozen=True, kw_only=True):
-    """Owner asks the engine for an execution's whole result as JSON, from a character on."""
-
-    execution_id: str
-    offset: Natural = 0
-
-
-class ResultPart(Message, frozen=True, kw_only=True):
-    """Engine answers with a part of a result's JSON, of `chars` characters in all."""
-
-    execution_id: str
-    text: str
-    chars: Natural
-    next: Natural | None = None
-
-
 class GetEngineStatus(Message, frozen=True, kw_only=True):
     """Owner asks how the engine stands."""
 
@@ -313,8 +298,6 @@ DESKTOP_MESSAGES: tuple[type[Message], ...] = (
     DropGraph,
     GetGraph,
     SavedGraph,
-    GetResult,
-    ResultPart,
     GetEngineStatus,
     EngineStatus,
 )

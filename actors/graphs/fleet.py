@@ -282,7 +282,7 @@ class Fleet:
 
     def not_found(self, name: str) -> str:
         """Return what is said of a Graph that there is not."""
-        return f"there is no Graph {name!r}: there is {', '.join(sorted(self.library))}"
+        return f"there is no Graph {name!r}: there is {', '.join(sorted(self.library)) or 'none'}"
 
     def finish_script(self, context: Context, script: Script, finished: Finished) -> None:
         """End a script: what it waits for is dropped, its caller or the run gets its end."""

@@ -14,6 +14,20 @@ import trio
 
 from actors.actor import Actor, Place
 from actors.config import decode_hook
+from actors.desktop.engine import DesktopEngine
+from actors.desktop.messages import (
+    AddSession,
+    GetDesktopStatus,
+    GetEngineStatus,
+    GetGraph,
+    GetHistory,
+    ListHistory,
+    ListOutbox,
+    ListSessions,
+    RemoveSession,
+    SaveSession,
+)
+from actors.desktop.relay import DesktopRelay
 from actors.edges.local_door import LocalDoor
 from actors.edges.uplink import Dialling, Uplink
 from actors.edges.vm_process import ProcessVmPort
@@ -29,7 +43,6 @@ from actors.messages import (
     StartAnswer,
     Unshare,
 )
-from actors.relay import Relay
 from scenarios.graph_backends import EXTRA, Choice, make_model, named_backend
 from scenarios.graph_check import scripts_can_run
 from scenarios.graph_files import Graph, refusal
@@ -53,7 +66,11 @@ from transports.tcp import SocketsListener
 RELAY, ENGINE, MODEL, SERVER = "relay", "engine", "model", "server"
 SOCKET = "desktop.sock"
 HEARD = (Commands, StartAnswer, ControlAnswer, Accepted)  # what a server may say to a relay
-SAID = (Share, Unshare, Rename, Enable, Disable)  # what an owner may say here
+# What an owner may say here.
+SAID = (
+    AddSession, SaveSession, RemoveSession, ListSessions, Share, Unshare, Rename, Enable, Disable,
+    ListHistory, GetHistory, ListOutbox, GetDesktopStatus, GetGraph, GetEngineStatus,
+)  # fmt: skip
 PAIR_AGAIN = "if it was removed on purpose, pair it again: pullcord desktop pair"
 
 
@@ -61,15 +78,18 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
     """Run until SIGTERM or SIGINT; return the exit code. ScenarioError for what can be mended."""
     if not scripts_can_run():
         raise refusal("pullcord desktop run", "Graphs need a JavaScript engine", EXTRA)
-    engine_config = resolved.table(ENGINE, GraphEngine.Config, {"graph": "saved"})
-    relay_config = resolved.table(RELAY, Relay.Config, {"presence": True, "jitter": "window"})
+    engine_config = resolved.table(ENGINE, DesktopEngine.Config, {})
+    relay_config = resolved.table(RELAY, DesktopRelay.Config, {})
     make_folder(folder)
     with ExitStack() as stack:
         stack.callback(lock_folder(folder, "desktop").release)
         paired = paired_credentials(folder)
         reach = reach_with(resolved, paired)
         world = ServiceWorld("desktop", say)
-        for name, actor in actors_of(relay_config, engine_config).items():
+        for name, actor in (
+            (RELAY, DesktopRelay(relay_config, Place(name=RELAY))),
+            (ENGINE, DesktopEngine(engine_config, Place(name=ENGINE))),
+        ):
             store = open_sqlite(folder / f"{name}.db", say)
             stack.callback(store.close)
             world.house(name, actor, store)
@@ -84,14 +104,6 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
 
         world.on_ready = ready
         return serve(world, open_log("desktop", folder, resolved.settings, world))
-
-
-def actors_of(relay: Relay.Config, engine: GraphEngine.Config) -> dict[str, Actor]:
-    """Return the actors that keep what they know on disk."""
-    return {
-        RELAY: Relay(relay, Place(name=RELAY)),
-        ENGINE: GraphEngine(engine, Place(name=ENGINE)),
-    }
 
 
 def paired_credentials(folder: Path) -> Credentials:

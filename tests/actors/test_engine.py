@@ -86,9 +86,24 @@ def test_a_channel_starts_once_for_ever() -> None:
     assert machine.run() == execution
     machine.acknowledge()
     machine.start()
-    assert machine.run() == execution
+    body = FleetRun(channel="graph:external:r1", session="s", slug="demo", arguments={})
+    assert machine.deliver("relay", body)[-1].body.execution_id == execution
     assert len(machine.events("engine.started")) == 1
     assert machine.run("r2") != execution
+
+
+@pytest.mark.parametrize("kind", [FleetRun, FleetQuery])
+def test_who_asks_again_for_what_was_acknowledged_is_told_its_end_again(kind: Any) -> None:
+    """As a relay whose older store was restored: it would wait for that end for ever."""
+    machine = Machine()
+    report = machine.end(machine.run())
+    machine.acknowledge()
+    fields = {"session": "s", "slug": "demo", "arguments": {}} if kind is FleetRun else {}
+    again, answer = machine.deliver("relay", kind(channel="graph:external:r1", **fields))
+    assert (again.body, type(answer.body)) == (report.body, FleetStarted)
+    assert only(machine.unanswered(again), FleetFinished).body == report.body
+    machine.acknowledge()
+    assert machine.start() == []
 
 
 def test_what_was_unknown_when_it_was_asked_for_never_starts() -> None:

@@ -35,9 +35,14 @@ from scenarios.service.config import AgentSettings, ReachSettings, resolve
 from scenarios.service.owner import Owner
 from scenarios.service.pairing import pair
 from tests.scenarios.commandline import MAIN, Done, environment
-from tests.scenarios.service.fixed_desktop import PROJECT, SESSION
 
 LINE_S: Final = 20.0  # for a process to say something; a busy machine takes some seconds
+PROJECT: Final = "shop"
+GRAPH = """
+export const meta = { name: "greet", description: "Greets one person." };
+const words = await agent(`Greet ${args.who}`);
+return { words, who: args.who };
+"""
 ANSWER = """#!/bin/sh
 # Answers once the gate is open, and notes that it was asked.
 read -r prompt
@@ -135,7 +140,7 @@ class Deployment:
         return server
 
     def run_desktop(self) -> Process:
-        desktop = self.start("-m", "tests.scenarios.service.fixed_desktop", "desktop", "run")
+        desktop = self.start("-c", MAIN, "desktop", "run")
         desktop.wait_for("connected to")
         return desktop
 
@@ -151,12 +156,19 @@ class Deployment:
         self.agent = Agent(resolve(AgentSettings, {}, None, environ=told))
         self.environment |= told
 
-    # As an agent
+    def share(self) -> None:
+        """Share a Graph; then its file is gone, since it was saved as it was."""
+        path = self.folder / "greet.js"
+        path.write_text(GRAPH)
+        done = self.command("desktop", "share", "greet.js", "--project", PROJECT)
+        assert done.code == 0, done.err
+        self.session = done.out.strip()
+        path.unlink()
 
     def command(self, *args: str) -> Done:
-        """Run a command of an agent's to its end."""
+        """Run a command to its end."""
         done = subprocess.run(
-            [sys.executable, "-c", MAIN, "agent", *args],
+            [sys.executable, "-c", MAIN, *args],
             cwd=self.folder,
             env=environment(**self.environment),
             stdin=subprocess.DEVNULL,
@@ -167,6 +179,8 @@ class Deployment:
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
+    # As an agent
+
     def ask(self, body: Any) -> Any:
         return trio.run(self.agent.call, body)
 
@@ -174,7 +188,9 @@ class Deployment:
         """Queue a run; its ticket."""
         key = f"key of {who}"
         run: GraphRun = self.ask(
-            RunGraphSession(graph_session_id=SESSION, arguments={"who": who}, idempotency_key=key)
+            RunGraphSession(
+                graph_session_id=self.session, arguments={"who": who}, idempotency_key=key
+            )
         )
         return run.command_id
 
@@ -217,10 +233,12 @@ def test_a_run_goes_from_ticket_to_result_and_survives_every_kill(deployed: Depl
     server = deployed.serve()
     deployed.introduce()
     desktop = deployed.run_desktop()
+    deployed.share()
     a_run_is_called_and_waited_for(deployed)
     server = the_server_is_killed_while_a_run_executes(deployed, server)
     desktop = the_desktop_is_killed_while_a_run_executes(deployed, desktop)
     server, desktop = both_are_killed_while_a_run_waits(deployed, server, desktop)
+    what_ran_is_in_the_desktops_history(deployed)
     assert deployed.names_asked() == ["Ada", "Bob", "Cid", "Dan", "Eve", "Fay"], "each one once"
     assert (desktop.stop(), server.stop()) == (0, 0)
     the_logs_agree_and_have_no_payload(deployed)
@@ -230,7 +248,7 @@ def a_run_is_called_and_waited_for(it: Deployment) -> None:
     it.until_listed()
     it.gate.touch()
     it.until(it.queue("Ada"), "completed")
-    done = it.command("run", SESSION, "--args", '{"who": "Bob"}', "--wait")
+    done = it.command("agent", "run", it.session, "--args", '{"who": "Bob"}', "--wait")
     assert done.code == 0, done.err
     assert json.loads(done.out) == {"words": "Good day", "who": "Bob"}
     assert list((it.folder / "agent").iterdir()) == [], "its key is not needed any more"
@@ -265,7 +283,7 @@ def the_desktop_is_killed_while_a_run_executes(it: Deployment, desktop: Process)
     desktop = it.run_desktop()
     assert it.until(ticket, "interrupted", "completed").status == "interrupted"
     assert it.until(behind, "completed").result["who"] == "Eve"
-    told = it.command("get", ticket)
+    told = it.command("agent", "get", ticket)
     assert (told.code, told.out) == (1, "")
     assert f"{ticket} is interrupted" in told.err
     return desktop
@@ -282,6 +300,13 @@ def both_are_killed_while_a_run_waits(
     server, desktop = it.serve(), it.run_desktop()
     assert it.until(ticket, "completed").result["who"] == "Fay"
     return server, desktop
+
+
+def what_ran_is_in_the_desktops_history(it: Deployment) -> None:
+    done = it.command("desktop", "history", "--json")
+    assert done.code == 0, done.err
+    ran = [(run["slug"], run["status"]) for run in json.loads(done.out)]
+    assert sorted(ran) == [("greet", "completed")] * 5 + [("greet", "interrupted")]
 
 
 def the_logs_agree_and_have_no_payload(it: Deployment) -> None:

@@ -58,7 +58,7 @@ def test_the_longest_page_fits_a_frame() -> None:
     run = PastRun(
         number=2**53, command_id="c" * 36, execution_id="e" * 36, session="s" * 35,
         slug="日" * 200, version=2**31, started_us=2**53, finished_us=2**53, status="interrupted",
-        total_tokens=2**53, reported_cost=1e300, chars=2**53, truncated=True, kept=True,
+        total_tokens=2**53, reported_cost=1e300, result_bytes=2**53, truncated=True, kept=True,
         error="日" * ERROR_LIMIT_CHARS,
     )  # fmt: skip
     page = Envelope(1, "relay", "owner", 1, 0, History(runs=(run,) * PAGE_LIMIT, next=1))
