@@ -56,7 +56,8 @@ lint: $(STAMP)
 	@.venv/bin/lint-imports --no-cache > .venv/lint-imports.txt || { cat .venv/lint-imports.txt; exit 1; }
 
 # Half an hour on two cores: each published expectation at a hundred seeds, a hundred thousand random fault plans, two
-# hundred replications with kills over sockets, and what else is marked so.
+# hundred replications with kills over sockets, a kill before and after every write of a story on real stores, and what
+# else is marked so.
 soak: $(STAMP)
 	@.venv/bin/python -m pytest -m soak
 

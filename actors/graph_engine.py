@@ -332,11 +332,11 @@ class GraphEngine(Engine):
     def on_decide(self, context: Context, envelope: Envelope[Decide]) -> Decided:
         """Write down what the owner decided of a call, and let its run go on."""
         body = envelope.body
-        known = False
-        if self.is_owner(envelope.source):
+        fleet, known = self.by_run.get(body.run), False
+        if fleet is not None and self.is_owner(envelope.source):
             decision = approvals.decide(context, body)
             if decision is not None:
-                self.by_run[body.run].note_decision(context, body.call, decision)
+                fleet.note_decision(context, body.call, decision)
             known = decision is not None or approvals.was_decided(context, body)
         return Decided(run=body.run, call=body.call, known=known)
 

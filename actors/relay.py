@@ -147,10 +147,12 @@ class Relay:
                 if run.question is not None and run.execution_id is None:
                     self.ask_engine(context, run)
         else:
-            run = self.running[timer.removeprefix("control:")]
-            context.set_timer(timer, self.control_us)
-            context.trace(run.command.traceparent)
-            self.asked[context.request(self.server, run.question, self.timeout_us)] = run
+            asked = self.running.get(timer.removeprefix("control:"))
+            if asked is not None and asked.question is not None:
+                context.set_timer(timer, self.control_us)
+                context.trace(asked.command.traceparent)
+                question = context.request(self.server, asked.question, self.timeout_us)
+                self.asked[question] = asked
 
     # A pass: outbox, sync, commands
 
@@ -162,7 +164,7 @@ class Relay:
     def poll(self, context: Context) -> None:
         """Begin a pass unless the previous one is still busy."""
         self.set_poll(context)
-        if not self.busy:
+        if not self.passing and len(self.running) < self.slots:  # not busy, without a call
             self.begin_pass(context)
         elif self.config.presence:
             context.request(self.server, self.sync_message(capacity=0), self.timeout_us)

@@ -23,6 +23,7 @@ from actors.edges.models.http import HttpBackend, ModelUrlError, check_base_url,
 from actors.edges.models.live import LiveModel
 from actors.edges.models.openai import OpenAiDialect
 from actors.edges.models.recording import Recording
+from actors.edges.models.tool_calls import NO_TOOLS, Catalogue
 from actors.edges.models.usage import Prices
 from actors.graph_engine import GraphEngine
 from actors.graphs.scripted import AnswersError, ScriptedModel
@@ -82,10 +83,15 @@ def named_backend(choice: Choice, graph: Graph) -> BackendName:
 
 
 def make_model(
-    name: BackendName, choice: Choice, graph: Graph, config: GraphEngine.Config
+    name: BackendName,
+    choice: Choice,
+    graph: Graph,
+    config: GraphEngine.Config,
+    tools: Catalogue = NO_TOOLS,
 ) -> tuple[Actor, Recording | None]:
     """Return the model of a run, and the recording that is to be closed at its end.
 
+    A model server is told of `tools`; a command has its own.
     ScenarioError if it can't be made: a file, a key or a name is missing or wrong.
     """
     if name == "synthetic":
@@ -93,7 +99,7 @@ def make_model(
     if name == "recorded":
         return _recorded(choice.answers or graph.answers, config), None
     prices = _prices(choice.prices)
-    backend = _command(choice) if name == "command" else _server(name, choice)
+    backend = _command(choice) if name == "command" else _server(name, choice, tools)
     recording = None
     if choice.record is not None:
         try:
@@ -134,7 +140,7 @@ def _command(choice: Choice) -> Backend:
     return CommandBackend(words, _secrets(os.environ))
 
 
-def _server(name: Literal["openai", "anthropic"], choice: Choice) -> Backend:
+def _server(name: Literal["openai", "anthropic"], choice: Choice, tools: Catalogue) -> Backend:
     if not http_is_installed():
         raise refusal(f"--backend {name}", "a model server needs HTTP", EXTRA)
     variable, usual = BASE_URLS[name]
@@ -149,9 +155,9 @@ def _server(name: Literal["openai", "anthropic"], choice: Choice) -> Backend:
         raise refusal("--model", "which model answers?", f"give --model, or set {MODELS[name]}")
     key = _key(name, choice, needed=url == usual)
     if name == "anthropic":
-        return HttpBackend(AnthropicDialect(model), url.removesuffix("/v1"), key)
+        return HttpBackend(AnthropicDialect(model, tools=tools), url.removesuffix("/v1"), key)
     new_names = url.startswith(OPENAI_HOST)
-    return HttpBackend(OpenAiDialect(model, new_names=new_names), url, key)
+    return HttpBackend(OpenAiDialect(model, new_names=new_names, tools=tools), url, key)
 
 
 def _key(name: str, choice: Choice, *, needed: bool) -> str | None:

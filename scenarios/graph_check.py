@@ -49,7 +49,7 @@ def problems_of(graph: Graph, library: Mapping[str, str]) -> list[Problem]:
     Without the engine only what needs none is looked for.
     """
     problems = syntax_problems(graph) if scripts_can_run() else _meta_problems(graph)
-    return problems or list(_Calls(graph, library).problems())
+    return problems or list(Calls(graph, library).problems())
 
 
 def syntax_problems(graph: Graph) -> list[Problem]:
@@ -93,7 +93,7 @@ def _at(graph: Graph, line: int, column: int, message: str) -> Problem:
     )
 
 
-class _Call(Struct):
+class Call(Struct):
     """One call: the tokens of each argument, and where its name and its closing bracket are."""
 
     name: Token
@@ -102,7 +102,7 @@ class _Call(Struct):
     arguments: list[list[Token]]
 
 
-class _Calls:
+class Calls:
     """The calls of one script."""
 
     def __init__(self, graph: Graph, library: Mapping[str, str]) -> None:
@@ -119,13 +119,18 @@ class _Calls:
 
     def problems(self) -> Iterator[Problem]:
         """Yield the mistakes, in the order of the script."""
+        for call in self.all():
+            yield from self.options(call)
+            yield from self.sub_graph(call)
+            yield from self.waiting(call)
+
+    def all(self) -> Iterator[Call]:
+        """Yield the calls of what every Graph finds, in the order of the script."""
         for place, token in enumerate(self.tokens):
             if token.kind == "name" and token.text in AWAITED and self.is_ours(place):
                 call = self.call(place)
                 if call is not None:
-                    yield from self.options(call)
-                    yield from self.sub_graph(call)
-                    yield from self.waiting(call)
+                    yield call
 
     def is_ours(self, place: int) -> bool:
         """Whether a name is the one that every Graph finds, and is called."""
@@ -134,7 +139,7 @@ class _Calls:
         known = self.tokens[place].text not in self.own
         return known and after == "(" and before not in (".", "?.", "function", "async", "get")
 
-    def call(self, place: int) -> _Call | None:
+    def call(self, place: int) -> Call | None:
         """Return the call whose name is at a place; None if it has no end, or is a method."""
         closing: list[str] = []
         arguments: list[list[Token]] = [[]]
@@ -149,7 +154,7 @@ class _Calls:
                 if not closing:
                     if self.text_at(at + 1) == "{":
                         return None
-                    return _Call(self.tokens[place], place, at, arguments)
+                    return Call(self.tokens[place], place, at, arguments)
             elif token.text == "," and token.kind == "mark" and len(closing) == 1:
                 arguments.append([])
                 continue
@@ -160,21 +165,21 @@ class _Calls:
         """Return a token's text; nothing behind the end."""
         return self.tokens[place].text if 0 <= place < len(self.tokens) else ""
 
-    def options(self, call: _Call) -> Iterator[Problem]:
+    def options(self, call: Call) -> Iterator[Problem]:
         """Yield the options that do not exist."""
         if call.name.text not in OPTIONS:
             return
         place, known = OPTIONS[call.name.text]
         if len(call.arguments) <= place:
             return
-        for token in _keys(call.arguments[place]):
+        for token in keys_of(call.arguments[place]):
             key = token.text.strip("'\"")
             if key not in known:
                 near = suggest(key, known)
                 cure = f"did you mean {near}?" if near else f"there is {listed(known, last='and')}"
                 yield self.problem(token, f"{call.name.text} has no option {quote(key)}", cure)
 
-    def sub_graph(self, call: _Call) -> Iterator[Problem]:
+    def sub_graph(self, call: Call) -> Iterator[Problem]:
         """Yield the call of a Graph that is not there, if its name is written out."""
         first = call.arguments[0]
         if call.name.text != "graph" or len(first) != 1 or first[0].kind != "string":
@@ -187,7 +192,7 @@ class _Calls:
             )
             yield self.problem(first[0], f"there is no Graph {quote(name)}", cure)
 
-    def waiting(self, call: _Call) -> Iterator[Problem]:
+    def waiting(self, call: Call) -> Iterator[Problem]:
         """Yield a call that is a statement of its own, so nothing waits for it."""
         if self.begins_statement(call.first) and self.ends_statement(call.last):
             name = call.name.text
@@ -227,7 +232,7 @@ class _Calls:
         return self.lines.problem(self.graph.shown, token.at, token.end, message, cure)
 
 
-def _keys(argument: Sequence[Token]) -> Iterator[Token]:
+def keys_of(argument: Sequence[Token]) -> Iterator[Token]:
     """Yield the names of an object's members that are written out; none for another value."""
     if not argument or argument[0].text != "{":
         return

@@ -75,6 +75,10 @@ def run(
         str | None, flag("The Graph's arguments: a JSON object, or @FILE that holds one.")
     ] = None,
     who: Annotated[BackendFlags, Flat] = NO_BACKEND,
+    tools: Annotated[
+        Path | None,
+        flag("The file that says which tools agents may use; without it none. See docs/tools.md."),
+    ] = None,
     max_concurrency: Annotated[int, flag("How many agents work at once.")] = 8,
     token_ceiling: Annotated[
         int | None, flag("No agent starts once so many tokens are used.")
@@ -109,7 +113,7 @@ def run(
         agent_timeout=agent_timeout,
         deadline=deadline,
     )
-    session = Session(graph, args, who.choice(), bounds, seed=seed, speed=speed)
+    session = Session(graph, args, who.choice(), bounds, seed=seed, speed=speed, tools=tools)
     return session.run("json" if json else "quiet" if quiet else "text")
 
 
@@ -117,6 +121,9 @@ def check(
     graphs: Annotated[list[str], GraphArgument],
     /,
     *,
+    tools: Annotated[
+        Path | None, flag("Also look for tools that the settings in this file don't give.")
+    ] = None,
     color: Annotated[
         Color, flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")
     ] = "auto",
@@ -130,6 +137,12 @@ def check(
     set_color(color)
     found = [find_graph(one) for one in graphs]
     problems = [one for graph in found for one in problems_of(graph, library_of(graph))]
+    if tools is not None:
+        from scenarios.tool_check import tool_problems
+        from scenarios.tool_settings import load_tools
+
+        settings = load_tools(tools)
+        problems += [one for graph in found for one in tool_problems(graph, settings)]
     if problems:
         raise ScenarioError(problems)
     sys.stdout.writelines(f"{graph.shown}: no mistake found\n" for graph in found)

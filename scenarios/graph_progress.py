@@ -8,9 +8,10 @@ from msgspec import Struct, field
 
 from scenarios.problems import printable
 
-Status = Literal["working", "completed", "failed", "expired", "cancelled", "refused"]
+Status = Literal["working", "waiting", "completed", "failed", "expired", "cancelled", "refused"]
 SIGNS: dict[Status, str] = {
     "working": "…",
+    "waiting": "?",
     "completed": "✓",
     "failed": "✗",
     "expired": "⌛",
@@ -18,6 +19,14 @@ SIGNS: dict[Status, str] = {
     "refused": "!",
 }
 ENDINGS: dict[Status, str] = {"failed": "failed", "expired": "too late", "cancelled": "stopped"}
+_OF_CALLS = ("tool.started", "approval.waiting", "approval.decided")
+_WORDS_OF_CALLS = {
+    "tool.withheld": "! {who} does not get {tool}: no permission",
+    "tool.started": "· {who} calls {tool}",
+    "tool.finished": "· {who} has {tool}: {status}, {chars} characters",
+    "approval.waiting": "? {who} waits for you: {tool}",
+    "approval.decided": "? {who}: {tool} {said} (by {by})",
+}
 TEXT_LIMIT_CHARS = 200  # of what a script says, in one line
 
 
@@ -32,6 +41,9 @@ class AgentState(Struct):
     ended_us: int | None = None
     tokens: int = 0
     cost: float = 0.0
+    waits: int = 0  # how many of its tool calls wait for their owner
+    tool: str = ""  # the tool that it used last, or wants to
+    calls: int = 0  # how many tool calls were made
 
     @property
     def shown(self) -> str:
@@ -70,6 +82,7 @@ class Progress:
         self.tokens = 0
         self.costs_micro = 0  # whole millionths, so that their sum has no rest
         self.refused = 0
+        self.calls = 0
         self.status = "working"
         self.said = ""  # the last thing that a script said
 
@@ -102,6 +115,8 @@ class Progress:
             agent = AgentState(number, fields["label"], now_us)
             self.agents[number] = agent
             graph.at(one_line(fields["phase"] or "")).agents.append(agent)
+        elif event in _OF_CALLS:
+            self._take_call(event, self.agents[fields["agent"]], fields)
         elif event == "agent.refused":
             self.refused += 1
             graph.at(graph.phase).refused += 1
@@ -112,6 +127,16 @@ class Progress:
             graph.at(graph.phase)
         elif event in ("fleet.log", "fleet.retry"):
             self.said = one_line(fields["text"])
+
+    def _take_call(self, event: str, agent: AgentState, fields: dict[str, Any]) -> None:
+        agent.tool = one_line(fields["tool"])
+        if event == "tool.started":
+            agent.calls += 1
+            self.calls += 1
+            return
+        agent.waits += 1 if event == "approval.waiting" else -1
+        if agent.ended_us is None:
+            agent.status = "waiting" if agent.waits else "working"
 
     def _graph(self, path: str) -> GraphState:
         return self.graphs.setdefault(path, GraphState(path))
@@ -132,6 +157,8 @@ class Progress:
                 parts.append(f"{count} {words}")
         if self.refused:
             parts.append(f"{self.refused} refused")
+        if self.calls:
+            parts.append(f"{self.calls} tool call{'s' if self.calls > 1 else ''}")
         tokens = f"{self.tokens:,} tokens"
         if self.ceiling is not None:
             tokens = f"{self.tokens:,} of {self.ceiling:,} tokens, {self.left:,} left"
@@ -163,6 +190,10 @@ def line_of(now_us: int, event: str, fields: dict[str, Any], progress: Progress)
 def _words(event: str, fields: dict[str, Any], progress: Progress) -> str | None:
     if event in ("agent.started", "agent.finished"):
         return _of_agent(progress.agents[fields["agent"]])
+    if event in _WORDS_OF_CALLS:
+        who = progress.agents[fields["agent"]].shown
+        texts = {key: one_line(str(value)) for key, value in fields.items()}
+        return _WORDS_OF_CALLS[event].format(**texts, who=who, said=_said(fields))
     words = {
         "fleet.started": "{graph} started as {run}",
         "fleet.phase": "phase {text}",
@@ -176,6 +207,10 @@ def _words(event: str, fields: dict[str, Any], progress: Progress) -> str | None
         return None
     texts = {key: one_line(str(value)) for key, value in fields.items()}
     return words.format(**texts, totals=progress.totals())
+
+
+def _said(fields: dict[str, Any]) -> str:
+    return "allowed" if fields.get("allow") else "denied"
 
 
 def _of_agent(agent: AgentState) -> str:

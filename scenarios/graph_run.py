@@ -18,7 +18,9 @@ import trio
 from msgspec import Struct
 
 from actors.actor import Actor, Context, Handler, Place, Unanswered
-from actors.edges.models.live import close_models, open_models
+from actors.edges.models.live import LiveModel
+from actors.edges.outside import close_outside, open_outside
+from actors.edges.tools.runner import ToolRunner
 from actors.edges.vm_process import ProcessVmPort
 from actors.errors import ActorFailedError
 from actors.events import EVENTS
@@ -37,6 +39,8 @@ from actors.messages import (
 )
 from actors.network import Network
 from actors.world import TrioWorld, virtual_clock
+from scenarios.graph_owner import Asker, Nobody, Settled, TerminalOwner
+from scenarios.toolbox import Toolbox
 from transports.clock import EPOCH_US
 from transports.envelope import Envelope
 
@@ -44,8 +48,11 @@ Look = Callable[[int], None]  # the time
 Told = Callable[[int, str, dict[str, Any]], None]  # the time, an event, its fields
 
 START_LIMIT_US = 3_600_000_000  # an engine that says nothing for an hour is broken
-HEARD = ("fleet.", "graph.", "agent.started", "agent.refused", "agent.finished")
-MESSAGES_PER_AGENT = 4  # a question, a cancel, an answer, and what a model tells itself
+HEARD = (
+    "fleet.", "graph.", "agent.started", "agent.refused", "agent.finished", "tool.", "approval.",
+)  # fmt: skip
+MESSAGES_PER_AGENT = 8  # a question, a cancel, an answer, what a model tells itself; with tools too
+OUTSIDE = (LiveModel, ToolRunner, TerminalOwner)  # actors whose waiting is done by tasks
 TICK_S = 0.1  # real time between two looks at a run that goes on
 
 
@@ -113,7 +120,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What is to be run.
 
     `files` has the sources of all Graphs and what else `config` names. Without a `speed` time is
-    virtual, which a model outside can't have; `epoch_us` is the wall time at the start.
+    virtual, which a model or a tool outside can't have; `epoch_us` is the wall time at the start.
+    `asker` decides of tool calls that wait.
     """
 
     config: GraphEngine.Config
@@ -122,6 +130,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     seed: int = 1
     speed: float | None = None
     epoch_us: int = EPOCH_US
+    toolbox: Toolbox = Toolbox()
+    asker: Asker = Nobody()
 
 
 class GraphWorld(TrioWorld):
@@ -156,15 +166,23 @@ class GraphWorld(TrioWorld):
         try:
             await super()._main()
         finally:
-            await close_models(self.contexts.values())
+            await close_outside(self.contexts.values(), OUTSIDE)
 
     async def _open(self, network: Network, nursery: trio.Nursery) -> None:
         await super()._open(network, nursery)
-        await open_models(self.contexts.values(), nursery, self.deliver_now)
+        await open_outside(self.contexts.values(), OUTSIDE, nursery, self.deliver_now)
         if threading.current_thread() is threading.main_thread():
             await nursery.start(self._heed_signals, nursery)
         if not self._virtual:  # there, a task that sleeps would move the clock
             nursery.start_soon(self._look_on)
+
+    def settled(self, now_us: int, fields: dict[str, Any]) -> None:
+        """Tell the owner at the terminal that a call waits no more."""
+        self._tell("owner", Settled(run=fields["run"], call=fields["call"]))
+
+    def _tell(self, name: str, body: Any) -> None:
+        """Put a message into an actor's own mailbox, as from itself."""
+        self.deliver_now(Envelope(0, name, name, 0, 0, body))
 
     async def _heed_signals(
         self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
@@ -176,7 +194,7 @@ class GraphWorld(TrioWorld):
                 if self.interrupts > 1:
                     nursery.cancel_scope.cancel()
                     return
-                self.deliver_now(Envelope(0, "caller", "caller", 0, 0, StopRun()))
+                self._tell("caller", StopRun())
 
     async def _look_on(self) -> None:
         while True:
@@ -202,11 +220,14 @@ def run_graph(plan: Plan, model: Actor, told: Told, look: Look = _look_away) -> 
     Whatever happens, no process, task or connection is left.
     """
     world = GraphWorld(plan, look)
-    place = Place(name="engine", relay="caller", files=plan.files)
+    place = Place(name="engine", relay="caller", files=plan.files, approver="owner")
     caller = Caller(graph_name(plan.config.graph), plan.arguments)
     world.add("engine", GraphEngine(plan.config, place))
     world.add("model", model)
     world.add("caller", caller)
+    world.add("tools", ToolRunner(plan.toolbox.tools, plan.toolbox.connections))
+    world.add("owner", TerminalOwner(plan.asker))
+    world.watch("approval.decided", world.settled)
     for event in EVENTS:
         if event.startswith(HEARD):
             world.watch(event, partial(_told, told, event))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -24,15 +26,20 @@ from scenarios.graph_backends import (
 )
 from scenarios.graph_check import scripts_can_run, syntax_problems
 from scenarios.graph_files import find_graph, library_of, reached, refusal
+from scenarios.graph_owner import Asker, Nobody, Terminal
 from scenarios.graph_progress import Progress, one_line
 from scenarios.graph_run import Ended, Plan, run_graph
 from scenarios.graph_view import JsonLines, Lines, LiveTree, View
 from scenarios.problems import ScenarioError
 from scenarios.terminal import colored
+from scenarios.tool_settings import load_tools
+from scenarios.toolbox import Toolbox, engine_fields, make_tools
 from transports.clock import EPOCH_US
 
 Style = Literal["text", "json", "quiet"]
 INTERRUPTED = 130
+# It is told what its script wants it to use, and uses it by itself: nothing is called here.
+OF_A_COMMAND = {"*": {"*": "allow"}}
 TOO_LONG = "the Graph's result has more than 100,000 characters, and is left out"
 
 
@@ -61,6 +68,7 @@ class Session:
         *,
         seed: int,
         speed: float | None,
+        tools: Path | None = None,
     ) -> None:
         self.graph = find_graph(graph)
         if not scripts_can_run():
@@ -72,11 +80,16 @@ class Session:
         self.choice = choice
         self.arguments = read_arguments(arguments)
         self.backend = named_backend(choice, self.graph)
+        self.settings = None if tools is None else load_tools(tools)
+        if tools is not None and self.backend == "command":
+            cure = "it goes with every other backend"
+            raise refusal("--tools", "a command has tools of its own", cure)
+        self.toolbox = Toolbox() if self.settings is None else make_tools(self.settings)
         self.config = self.configured(self.backend, bounds)
-        live = self.backend in LIVE
+        live = self.backend in LIVE or tools is not None
         if live and speed is not None:
-            cure = "it goes with --backend recorded or synthetic"
-            raise refusal("--speed", "a model outside has a speed of its own", cure)
+            cure = "it goes with --backend recorded or synthetic, without --tools"
+            raise refusal("--speed", "a model or a tool outside has a speed of its own", cure)
         if speed is not None and not 0 < speed < float("inf"):
             raise refusal("--speed", "a clock's speed is more than 0", "as in --speed 10")
         self.plan = Plan(
@@ -93,6 +106,10 @@ class Session:
         fields: dict[str, Any] = {"graph": self.graph.path.name}
         if backend == "recorded":
             fields |= {"model": "scripted", "answers": answers_key(self.choice, self.graph)}
+        if self.settings is not None:
+            fields |= engine_fields(self.settings, self.toolbox)
+        elif backend == "command":
+            fields["permissions"] = OF_A_COMMAND
         for name, value in msgspec.structs.asdict(bounds).items():
             fields[name] = value
             try:
@@ -109,14 +126,22 @@ class Session:
         """Run it, show it, print its result; return the exit code."""
         progress = Progress(self.config.token_ceiling)
         view = self.view(style, progress)
+        # Before the view takes the terminal, whose own stream the questions need.
+        plan = msgspec.structs.replace(
+            self.plan, toolbox=self.toolbox, asker=self.asker(style, view)
+        )
         with ExitStack() as stack:
-            model, recording = make_model(self.backend, self.choice, self.graph, self.config)
+            model, recording = make_model(
+                self.backend, self.choice, self.graph, self.config, self.toolbox.catalogue
+            )
             if recording is not None:
                 stack.callback(recording.close)
             if style == "text":
                 self.say(f"agents are answered by {self.answered_by()}")
+                if self.asks() and isinstance(plan.asker, Nobody):
+                    self.say("nobody can be asked here: tool calls that would wait are denied")
             stack.enter_context(view)
-            ended = run_graph(self.plan, model, view.told, view.look)
+            ended = run_graph(plan, model, view.told, view.look)
         return self.finish(ended, progress, style, view)
 
     def view(self, style: Style, progress: Progress) -> View:
@@ -126,6 +151,18 @@ class Session:
         if style == "text" and sys.stderr.isatty() and colored(sys.stderr):
             return LiveTree(sys.stderr, progress, self.graph.shown)
         return Lines(sys.stderr, progress, quiet=style == "quiet")
+
+    def asker(self, style: Style, view: View) -> Asker:
+        """Return who decides of calls that wait: whoever is at the terminal, or nobody."""
+        if style == "text" and sys.stdin.isatty() and sys.stderr.isatty():
+            width_columns = shutil.get_terminal_size().columns
+            return Terminal(sys.stdin.fileno(), sys.stderr, view, width_columns)
+        return Nobody()
+
+    def asks(self) -> bool:
+        """Whether the settings have a tool call wait for its owner."""
+        tables = self.config.permissions.values()
+        return any(permission == "ask" for tools in tables for permission in tools.values())
 
     def answered_by(self) -> str:
         """Return who answers, for people."""

@@ -29,6 +29,7 @@ HEAD_LINES = 8  # of a screen, that agents leave free
 LEAST_AGENTS = 4  # shown of a phase, however small the screen
 STYLES: dict[Status, str] = {
     "working": "cyan",
+    "waiting": "bold magenta",
     "completed": "green",
     "failed": "red",
     "expired": "red",
@@ -51,6 +52,12 @@ class View(Protocol):
 
     def look(self, now_us: int) -> None:
         """Show that time has passed."""
+
+    def pause(self) -> None:
+        """Leave the terminal to a question."""
+
+    def resume(self) -> None:
+        """Go on showing."""
 
 
 class Lines:
@@ -78,6 +85,12 @@ class Lines:
     def look(self, now_us: int) -> None:
         """See View."""
 
+    def pause(self) -> None:
+        """See View: lines are in nobody's way."""
+
+    def resume(self) -> None:
+        """See View."""
+
 
 class JsonLines(Lines):
     """An event a line, as JSON: its time, its name, its fields."""
@@ -102,6 +115,7 @@ class LiveTree:
         self.console = Console(file=stream, no_color=not colored(stream), highlight=False)
         self.live = Live(console=self.console, auto_refresh=False, transient=False)
         self.now_us = 0
+        self.paused = False
         self.drawn_s = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -123,8 +137,21 @@ class LiveTree:
         if time.monotonic() - self.drawn_s >= REFRESH_S:
             self.draw()
 
+    def pause(self) -> None:
+        """See View: what is drawn stays, and the question comes below."""
+        self.draw()
+        self.paused = True
+        self.live.stop()
+
+    def resume(self) -> None:
+        """See View."""
+        self.paused = False
+        self.live.start()
+
     def draw(self) -> None:
-        """Draw the tree as things stand."""
+        """Draw the tree as things stand, unless a question is below it."""
+        if self.paused:
+            return
         self.drawn_s = time.monotonic()
         height = self.console.size.height
         self.live.update(tree_of(self.progress, self.title, self.now_us, height), refresh=True)
@@ -161,8 +188,8 @@ def _agents(phase: Phase, now_us: int, room_lines: int) -> Iterator[Text]:
     """Yield a phase's agents: what failed and what works before what is done."""
     hidden = max(0, len(phase.agents) - room_lines)
     if hidden:
-        order = {"failed": 0, "expired": 0, "working": 1}
-        ranked = sorted(phase.agents, key=lambda one: (order.get(one.status, 2), -one.number))
+        order = {"waiting": 0, "failed": 1, "expired": 1, "working": 2}
+        ranked = sorted(phase.agents, key=lambda one: (order.get(one.status, 3), -one.number))
         shown = sorted(ranked[:room_lines], key=lambda one: one.number)
     else:
         shown = phase.agents
@@ -179,7 +206,11 @@ def _agent(agent: AgentState, now_us: int) -> Text:
     line = Text.assemble(
         (f"{SIGNS[agent.status]} ", STYLES[agent.status]), agent.shown, (f"  {took_s:.1f} s", "dim")
     )
-    if agent.status != "working":
+    if agent.status == "waiting":
+        line.append(f"  waiting for you: {agent.tool}", style=STYLES["waiting"])
+    elif agent.status == "working" and agent.calls:
+        line.append(f"  {agent.calls} × tools, {agent.tool}", style="dim")
+    if agent.ended_us is not None:
         line.append(f"  {agent.tokens:,} tokens  {money(agent.cost)}", style="dim")
     if agent.code:
         line.append(f"  {agent.code}", style=STYLES[agent.status])

@@ -1,4 +1,7 @@
-"""Every name that a scenario file may refer to, read from the code that gives it its meaning."""
+"""Every name that a scenario file may refer to, read from the code that gives it its meaning.
+
+The keys of the file of `pullcord graph run --tools` are among them.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,15 @@ from scenarios.spec import (
     TableTable,
     TopTable,
 )
+from scenarios.tool_tables import TABLES
 from transports.faults.fault import Fault
 
 WIDTH_COLUMNS: Final = 80
 NAME_COLUMNS: Final = 24  # a longer name has a line of its own
 
-Group = Literal["keys", "events", "messages", "faults", "checks", "results", "values"]
+Group = Literal[
+    "keys", "events", "messages", "faults", "checks", "results", "values", "settings"
+]  # fmt: skip
 
 ACTORS: Final[Mapping[str, str]] = {
     "server": "queues runs, hands out tickets, lets each run start once",
@@ -136,7 +142,7 @@ def names(word: str | None = None) -> list[Section]:
     When no title and no name has the word, entries whose meaning has it are returned. ScenarioError
     if there is none either.
     """
-    sections = [*_tables(), *_said(), *_results(), *_values()]
+    sections = [*_tables(), *_said(), *_results(), *_values(), *_settings()]
     if word is None:
         return sections
     found = _narrowed(sections, word, lambda entry: entry.name)
@@ -196,7 +202,7 @@ def _tables() -> Iterator[Section]:
     yield _table("[[expect]]", "what must hold", keys_of(ExpectTable))
 
 
-def _table(title: str, meaning: str, keys: tuple[Key, ...]) -> Section:
+def _table(title: str, meaning: str, keys: tuple[Key, ...], *, group: Group = "keys") -> Section:
     entries = tuple(
         Entry(
             name=key.name,
@@ -208,7 +214,7 @@ def _table(title: str, meaning: str, keys: tuple[Key, ...]) -> Section:
         )
         for key in keys
     )
-    return Section(title=title, group="keys", meaning=meaning, entries=entries)
+    return Section(title=title, group=group, meaning=meaning, entries=entries)
 
 
 def _takes(kind: Any) -> str:
@@ -306,6 +312,12 @@ def _values() -> Iterator[Section]:
     yield _examples("distributions", "with a key's own unit; min= and max= clamp", DISTRIBUTIONS)
     yield _examples("poll plans", "how long an agent waits before each poll", POLL_PLANS)
     yield _examples("matchers", "what a metric looks for", MATCHERS)
+
+
+def _settings() -> Iterator[Section]:
+    """The tables of the file of --tools, which is no scenario."""
+    for title, (table, meaning) in TABLES.items():
+        yield _table(f"[{title}] of --tools", meaning, keys_of(table), group="settings")
 
 
 def _examples(title: str, meaning: str, texts: Mapping[str, str]) -> Section:

@@ -112,7 +112,8 @@ def json_schema() -> dict[str, Any]:
 
 def _meanings() -> dict[str, str]:
     """Return what each table is for, by its name in the file."""
-    titles = {section.title: section.meaning for section in names() if section.title[0] == "["}
+    tables = [one for one in names() if one.group == "keys" and one.title[0] == "["]
+    titles = {section.title: section.meaning for section in tables}
     meanings = {title.strip("[]").partition(".")[0]: text for title, text in titles.items()}
     return {name: f"{text[0].upper()}{text[1:]}." for name, text in meanings.items()}
 

@@ -10,7 +10,7 @@ from scenarios.problems import listed, quote, suggest
 
 HERE = Path(__file__).resolve().parent
 JOURNAL = "journal.jsonl"  # is in a folder of results
-OTHER_FILES = frozenset({"pyproject.toml", "ruff.toml", "poetry.toml", "__pycache__"})
+OTHER_FILES = frozenset({"pyproject.toml", "ruff.toml", "poetry.toml", "tools.toml", "__pycache__"})
 HEAD_BYTES = 4096  # of a file in JSON, where a scenario says its schema
 
 

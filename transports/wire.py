@@ -99,7 +99,7 @@ def _check_values(body: msgspec.Struct) -> None:
     todo: list[Any] = [each for each in astuple(body) if type(each) not in _PLAIN]
     while todo:
         value = todo.pop()
-        if isinstance(value, str | int | None | msgspec.UnsetType):  # what is unset is not sent
+        if isinstance(value, str | int | None):
             continue
         if isinstance(value, float):
             if not isfinite(value):

@@ -385,6 +385,7 @@ class AccountedServer(Server):
         if who.kind == "device":
             self.take_sessions(who.id, ())
             self.devices.delete(who.id)
+            self.turns.delete(who.id)
         context.send(GATEWAY, PrincipalRevoked(principal=who.id, reason=REVOKED.error))
         context.set_timer("keep", 0)
 

@@ -13,6 +13,7 @@ import msgspec
 
 from actors.actor import Context, Handler, Place
 from actors.desktop.messages import (
+    NOT_WRITABLE,
     DropGraph,
     EngineStatus,
     GetEngineStatus,
@@ -26,15 +27,13 @@ from actors.desktop.sessions import SESSIONS_LIMIT, description_of, digest_of
 from actors.engine import Execution
 from actors.graph_engine import GraphEngine
 from actors.messages import Completion, Failure, FleetRun, Message
+from actors.relay_config import SLOTS_LIMIT
 from transports.envelope import Envelope
 
 NO_GRAPH = Failure(code="not_found", error="no Graph is saved for this session")
 FULL = Failure(
     code="too_many", error=f"{SESSIONS_LIMIT:,} Graphs are saved, and that is all: remove some"
 )
-NOT_WRITABLE = Failure(code="not_writable", error="the disk is full or can't be written: make room")
-
-_replace = msgspec.structs.replace
 
 
 class DesktopEngine(GraphEngine):
@@ -44,6 +43,11 @@ class DesktopEngine(GraphEngine):
         """What may be set of a deployed engine: each session brings a Graph of its own."""
 
         graph: Annotated[str, "a folder of Graphs for sessions that have none saved"] = ""
+        max_runs: Annotated[
+            int,
+            msgspec.Meta(ge=1, le=10_000),
+            "how many runs go at once; its relay's slots are fewer",
+        ] = SLOTS_LIMIT
 
     config: Config
 

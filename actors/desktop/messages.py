@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from actors.messages import Message, Natural, SessionMeta
+from actors.messages import Failure, Message, Natural, SessionMeta
 
 PAGE_LIMIT = 50  # entries of one answer, so that it fits a frame whatever is in them
 Phase = Literal["asking", "running", "stopping", "posting"]
@@ -277,6 +277,8 @@ class EngineStatus(Message, frozen=True, kw_only=True):
     unreported: Natural
     writable: bool
 
+
+NOT_WRITABLE = Failure(code="not_writable", error="the disk is full or can't be written: make room")
 
 DESKTOP_MESSAGES: tuple[type[Message], ...] = (
     AddSession,

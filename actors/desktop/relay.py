@@ -14,6 +14,7 @@ import msgspec
 from actors.actor import Context, Handler, Place, Unanswered
 from actors.desktop.chronicle import Chronicle
 from actors.desktop.messages import (
+    NOT_WRITABLE,
     PAGE_LIMIT,
     AddSession,
     CurrentRun,
@@ -62,7 +63,6 @@ from transports.units import Duration, Size, parse_duration, parse_size
 
 NO_SESSION = Failure(code="not_found", error="there is no such session on this desktop")
 NO_RUN = Failure(code="not_found", error="no run of this ticket or execution is in the history")
-NOT_WRITABLE = Failure(code="not_writable", error="the disk is full or can't be written: make room")
 BAD_PAGE = Failure(code="bad_request", error=f"limit must be 1 to {PAGE_LIMIT}")
 NO_PROJECT = Failure(code="bad_request", error="a project has 1 to 200 characters")
 TOO_MANY = Failure(
@@ -177,6 +177,7 @@ class DesktopRelay(Relay):
         )  # fmt: skip
         context.log("relay.adopted", run=run_id)
         self.adopted += 1
+        self.commands = [each for each in self.commands if each.command_id != run_id]
         self.journal.put(run_id, Attempt(command=command, open=None))
         self.posted += 1
         self.unsent += 1

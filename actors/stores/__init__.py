@@ -6,6 +6,6 @@ A turn is a transaction: its writes commit together or never were.
 memory    dictionaries with an undo journal, for experiments and tests
 sqlite    one SQLite file, for deployment: what is committed survives a kill
 postgres  a PostgreSQL database, for several server processes
-rows      keys, rows and fields as databases hold them
+database  what those two have in common;  rows  how they hold keys, rows and fields
 failures  what may go wrong with any of them, in words
 """

@@ -17,7 +17,9 @@ import trio
 
 from actors.actor import Actor
 from actors.durable import DurableContext, DurableStore, DurableWorld
-from actors.edges.models.live import close_models, open_models
+from actors.edges.models.live import LiveModel
+from actors.edges.outside import close_outside, open_outside
+from actors.edges.tools.runner import ToolRunner
 from actors.errors import UnhandledMessageError, describe_turn
 from actors.host import TURN_FAILED, HostContext
 from actors.network import DISCONNECTED, Network
@@ -33,6 +35,7 @@ from transports.envelope import Envelope
 from transports.memory import DOWN, Post
 
 TRACE_PAUSE_US = 60_000_000  # a failure that comes again and again must not fill a disk
+OUTSIDE = (LiveModel, ToolRunner)  # actors whose waiting is done by tasks
 AGAIN_S = 1.0  # between two starts of an actor whose store can't be read
 UNUSABLE = (DamagedStoreError, UnreadableRowError)  # what no new start mends
 
@@ -193,12 +196,12 @@ class ServiceWorld(DurableWorld):
         try:
             await super()._main()
         finally:
-            await close_models(self.contexts.values())
+            await close_outside(self.contexts.values(), OUTSIDE)
 
     async def _open(self, network: Network, nursery: trio.Nursery) -> None:
         for edge in self.edges:
             await edge.open()
-        await open_models(self.contexts.values(), nursery, self.deliver_now)
+        await open_outside(self.contexts.values(), OUTSIDE, nursery, self.deliver_now)
 
     async def _keep_time(self) -> None:
         assert self._nursery is not None, "every actor has begun"

@@ -281,6 +281,21 @@ def test_damage_ends_the_actor_there_too() -> None:
         assert len(group.undone) == 3
 
 
+def test_a_bug_of_a_store_is_told_as_it_is() -> None:
+    group = Group(SharedPuppetStore(), threads)
+    commit = group.store.commit
+
+    def buggy() -> None:
+        if group.store.tried == 1:
+            raise ZeroDivisionError
+        commit()
+
+    group.store.commit = buggy  # type: ignore[method-assign]  # to fail at the second commit
+    with pytest.raises(ZeroDivisionError):
+        group.run()
+    assert len(group.undone) == 3
+
+
 @pytest.mark.parametrize("bad", [2, 3, 4])
 def test_a_database_that_fails_in_one_of_them_undoes_all(bad: int) -> None:
     group = Group(SharedPuppetStore(at_turn={bad: failed()}), threads)

@@ -91,6 +91,19 @@ def test_files_are_bounded_in_size_and_number_and_each_is_a_log_of_its_own(tmp_p
                     assert before.envelope.id == record.envelope.id - 1
 
 
+def test_a_cause_in_the_file_before_is_none(tmp_path: Path) -> None:
+    log = recorder(tmp_path, files=99)
+    turn = 0
+    for number in range(1, 40):
+        turn = log.message(number, Envelope(number, "relay", "server", 0, turn, SYNC))
+        log.flush()
+    log.close("stopped")
+    found = sections(tmp_path)
+    assert len(found) > 3
+    for one in found:
+        assert [record.cause for record in one.records[:3]] == [0, 0, 2]
+
+
 def test_a_new_start_writes_a_new_file(tmp_path: Path) -> None:
     kill(recorder(tmp_path))
     recorder(tmp_path).close("stopped")

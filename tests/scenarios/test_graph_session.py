@@ -1,5 +1,6 @@
 """Between flags and exit code: everything is looked at before anything begins."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from actors.messages import Completion
 from scenarios.graph_backends import Choice
+from scenarios.graph_owner import Nobody, Terminal
 from scenarios.graph_progress import Progress
 from scenarios.graph_run import Ended
 from scenarios.graph_session import Bounds, Session
@@ -47,6 +49,39 @@ def test_models_outside_have_the_machines_time(tmp_path: Path) -> None:
 def test_a_speed_that_is_none_is_refused(tmp_path: Path, speed: float) -> None:
     with pytest.raises(ScenarioError, match="speed is more than 0"):
         session(tmp_path, speed=speed)
+
+
+def test_settings_of_tools_become_the_engines_and_the_models(tmp_path: Path) -> None:
+    settings = tmp_path / "tools.toml"
+    settings.write_text(
+        '[read_file]\nfolders = { here = "." }\n[approvals]\ntimeout = "2m"\n'
+        '[graphs."*"]\nread_file = "ask"\n'
+    )
+    ours = Session(
+        write_graph(tmp_path), None, Choice(), BOUNDS, seed=4, speed=None, tools=settings
+    )
+    assert ours.config.permissions == {"*": {"read_file": "ask"}}
+    assert ours.config.approval_timeout_us == 120_000_000
+    assert [*ours.toolbox.catalogue] == ["read_file", "list_files"]
+    assert ours.plan.speed == 1.0  # a tool outside takes its own time
+    assert ours.asks()
+    assert not session(tmp_path).asks()
+    # A command uses its tools by itself: it is told of all that its script wants.
+    command = session(tmp_path, backend="command", command="cat")
+    assert command.config.permissions == {"*": {"*": "allow"}}
+
+
+def test_only_somebody_at_a_terminal_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, view = session(tmp_path), Lines(io.StringIO(), Progress(None))
+    assert type(ours.asker("text", view)) is Nobody
+    for stream in ("stdin", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin.fileno", lambda: 0)
+    assert type(ours.asker("text", view)) is Terminal
+    assert type(ours.asker("json", view)) is Nobody
+    assert type(ours.asker("quiet", view)) is Nobody
 
 
 def test_each_style_has_its_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

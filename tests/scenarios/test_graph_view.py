@@ -86,3 +86,47 @@ def test_the_live_tree_leaves_its_last_picture(monkeypatch: pytest.MonkeyPatch) 
     assert shown.rindex("failed") > shown.rindex("g.js")
     assert "agent 2" in shown
     assert shown.endswith("\x1b[?25h")  # the cursor is back
+
+
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("agent.started", {"label": "sort", "phase": None}),
+    ("tool.withheld", {"tool": "rm"}),
+    ("tool.started", {"tool": "read_file", "call": 1}),
+    ("tool.finished", {"tool": "read_file", "call": 1, "status": "ok", "chars": 7}),
+    ("approval.waiting", {"tool": "shell__a\x1b", "call": 2}),
+    ("approval.decided", {"tool": "shell__a", "call": 2, "allow": True, "by": "owner"}),
+]
+
+
+def test_calls_and_their_owner_are_shown() -> None:
+    out, progress = io.StringIO(), Progress(None)
+    view = Lines(out, progress)
+    pictures = []
+    for event, fields in CALLS:
+        view.told(0, event, {**RUN, "agent": 1, **fields})
+        pictures.append(drawn(progress))
+    assert [line.split("s  ")[1] for line in out.getvalue().splitlines()] == [
+        "… sort",
+        "! sort does not get rm: no permission",
+        "· sort calls read_file",
+        "· sort has read_file: ok, 7 characters",
+        "? sort waits for you: shell__a␛",
+        "? sort: shell__a allowed (by owner)",
+    ]
+    assert "1 × tools, read_file" in pictures[3]
+    assert "? sort  3.0 s  waiting for you: shell__a␛" in pictures[4]
+    assert "… sort" in pictures[5]
+    assert "1 tool call;" in progress.totals()
+
+
+def test_a_question_has_the_terminal_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    out = io.StringIO()
+    with LiveTree(out, Progress(None), "g.js") as view:
+        view.pause()
+        before = out.getvalue()
+        view.draw()
+        view.look(1)
+        assert out.getvalue() == before
+        view.resume()
+    assert out.getvalue().count("0 of 0 agents") == 2

@@ -11,6 +11,7 @@ import pytest
 
 from actors.actor import Place
 from actors.agent import Agent
+from actors.desktop.relay import DesktopRelay
 from actors.messages import CHANNEL, FleetRun
 from actors.relay import Relay
 from scenarios.cast import BUILT_IN
@@ -150,6 +151,14 @@ def test_death_is_survived_by_none_who_forgets_its_jobs() -> None:
     found = broken_promises("agent", Forgets)
     assert any(each.promise.startswith(DEATH) for each in found)
     assert any("in its turn" in each.seen for each in found)
+
+
+@pytest.mark.parametrize("keys", [{}, {"slots": 3}], ids=["as it is", "three slots"])
+@pytest.mark.parametrize("relay", [Relay, DesktopRelay])
+def test_several_slots_and_a_deployed_desktop_keep_every_promise(
+    relay: type[Relay], keys: dict[str, Any]
+) -> None:
+    assert broken_promises("relay", relay, keys) == []
 
 
 def test_a_run_that_ended_is_not_handed_over_again() -> None:

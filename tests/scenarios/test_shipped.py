@@ -94,6 +94,7 @@ def test_a_folder_is_searched_for_scenarios_alone(tmp_path: Path) -> None:
         "a/package.json": '{"name": "x"}',
         "a/note.txt": "",
         "pyproject.toml": "",
+        "tools.toml": "",
         ".venv/x.toml": "",
         ".hidden.toml": "",
         "results/journal.jsonl": "",

@@ -21,7 +21,6 @@ from actors.messages import (
     Control,
     FleetCancel,
     GetGraphRun,
-    GraphRun,
     Message,
     Noted,
     RunGraphSession,
@@ -195,19 +194,6 @@ def test_values_that_json_lacks_are_refused_both_ways(value: Any, why: str) -> N
     body = {"type": "RunGraphSession", "graph_session_id": "g", "idempotency_key": "k"}
     with pytest.raises(FrameError, match=why):
         CODEC.decode(raw(body | {"arguments": {"value": value}}), "a")
-
-
-def test_a_field_that_is_unset_is_not_sent() -> None:
-    """As how many calls of a run wait for its owner is, for a run that has none."""
-    body = GraphRun(command_id="c", status="queued")
-    frame = CODEC.encode(envelope_of(body))
-    assert b"awaiting" not in frame
-    assert CODEC.decode(frame, "a").body == body
-
-
-def test_an_unset_value_is_refused_where_no_field_could_be_left_out() -> None:
-    with pytest.raises(FrameError):
-        CODEC.encode(run_with(value=[msgspec.UNSET]))
 
 
 def test_numbers_that_json_lacks_are_refused_in_fields_too() -> None:

@@ -17,17 +17,29 @@ from actors.edges.models.openai import (
     check_size,
     cut_short,
     decoded,
-    no_tools,
+    value_or_calls,
 )
 from actors.edges.models.sse import SseEvent
-from actors.edges.models.structured import object_schema, question_of, value_of
+from actors.edges.models.structured import problem_words, value_of
+from actors.edges.models.tool_calls import (
+    ANSWER,
+    NO_TOOLS,
+    NOTHING,
+    Catalogue,
+    Pieces,
+    answer_tool,
+    in_order,
+    object_of,
+    offered,
+    opening,
+)
 from actors.edges.models.usage import Spent
+from actors.edges.tools.tool import ToolSpec
 from actors.graphs.messages import AgentAsk
 from actors.text import units
 
 VERSION = "2023-06-01"
 MAX_TOKENS = 8192  # of an agent that names no bound: the API asks for one
-TOOL = "answer"
 STATUS_OF = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -64,6 +76,8 @@ class _Message(msgspec.Struct, frozen=True):
 class _Block(msgspec.Struct, frozen=True):
     type: str = ""
     text: str | None = None
+    id: str | None = None
+    name: str | None = None
 
 
 class _Delta(msgspec.Struct, frozen=True):
@@ -75,6 +89,7 @@ class _Delta(msgspec.Struct, frozen=True):
 
 class _Event(msgspec.Struct, frozen=True):
     type: str
+    index: Any = None  # of the block that this belongs to
     message: _Message | None = None
     content_block: _Block | None = None
     delta: _Delta | None = None
@@ -83,12 +98,16 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 class AnthropicDialect:
-    """See the module's docstring. `model` answers agents that name none."""
+    """See the module's docstring.
+
+    `model` answers agents that name none; `tools` are all that there are.
+    """
 
     path = "/v1/messages"
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *, tools: Catalogue = NO_TOOLS) -> None:
         self.model = model
+        self.tools = tools
 
     def headers(self, key: str | None) -> Mapping[str, str]:
         """See Dialect."""
@@ -97,22 +116,19 @@ class AnthropicDialect:
 
     def body(self, ask: AgentAsk) -> bytes:
         """See Dialect."""
-        if ask.tools:
-            raise no_tools()
         asked: dict[str, Any] = {
             "model": ask.model or self.model,
             "max_tokens": MAX_TOKENS if ask.max_tokens is None else ask.max_tokens,
-            "messages": [{"role": "user", "content": question_of(ask)}],
+            "messages": messages_of(ask),
             "stream": True,
         }
+        tools = offered(self.tools, ask)
         if ask.schema is not None:
-            tool = {
-                "name": TOOL,
-                "description": "Give the answer.",
-                "input_schema": object_schema(ask.schema),
-            }
-            asked["tools"] = [tool]
-            asked["tool_choice"] = {"type": "tool", "name": TOOL}
+            choice = {"type": "any"} if tools else {"type": "tool", "name": ANSWER}
+            asked["tool_choice"] = choice
+            tools.append(answer_tool(ask.schema))
+        if tools:
+            asked["tools"] = [_tool(one) for one in tools]
         return msgspec.json.encode(asked)
 
     def assembler(self, ask: AgentAsk, spent: Spent) -> AnthropicAnswer:
@@ -128,7 +144,7 @@ class AnthropicAnswer:
         self._ask = ask
         self._spent = spent
         self._text: list[str] = []
-        self._input: list[str] = []  # of the tool, as JSON
+        self._calls = Pieces()
         self._size_chars = 0
         self._reason: str | None = None
 
@@ -141,11 +157,13 @@ class AnthropicAnswer:
         if told.type == "message_start" and told.message is not None:
             self._count(told.message.usage, final=False)
         elif told.type == "content_block_start" and told.content_block is not None:
-            self._add(self._text, told.content_block.text)
+            self._begin(told.index, told.content_block)
         elif told.type == "content_block_delta" and told.delta is not None:
             self._spent.piece()
-            self._add(self._text, told.delta.text)
-            self._add(self._input, told.delta.partial_json)
+            self._add(told.delta.text)
+            if told.delta.partial_json is not None:
+                self._grow(told.delta.partial_json)
+                self._calls.take(told.index, None, None, told.delta.partial_json)
         elif told.type == "message_delta":
             if told.delta is not None:
                 self._reason = told.delta.stop_reason or self._reason
@@ -157,11 +175,19 @@ class AnthropicAnswer:
         if usage is not None:
             self._spent.report(usage.read_tokens, usage.output_tokens, final=final)
 
-    def _add(self, parts: list[str], text: str | None) -> None:
+    def _begin(self, index: Any, block: _Block) -> None:
+        self._add(block.text)
+        if block.type == "tool_use":
+            self._calls.take(index, block.id, block.name, None)
+
+    def _add(self, text: str | None) -> None:
         if text:
-            self._size_chars += units(text)
-            check_size(self._size_chars)
-            parts.append(text)
+            self._grow(text)
+            self._text.append(text)
+
+    def _grow(self, piece: str) -> None:
+        self._size_chars += units(piece)
+        check_size(self._size_chars)
 
     def value(self) -> Any:
         """See Assembler."""
@@ -171,6 +197,34 @@ class AnthropicAnswer:
             raise cut_short(self._ask, self._spent)
         if self._reason == "refusal":
             raise BackendError("refused", "the model refuses to answer", retryable=False)
-        if self._input:
-            return value_of(self._ask, "".join(self._input), wrapped=True)
-        return value_of(self._ask, "".join(self._text), wrapped=False)
+        text = "".join(self._text)
+        if not len(self._calls):
+            return value_of(self._ask, text, wrapped=False)
+        return value_or_calls(self._ask, text, self._calls)
+
+
+def messages_of(ask: AgentAsk) -> list[dict[str, Any]]:
+    """Return the conversation so far: the question, and each round of tools with what came."""
+    messages = opening(ask)
+    for one in ask.rounds:
+        pairs = in_order(one.calls, one.results)
+        blocks: list[dict[str, Any]] = [
+            {"type": "tool_use", "id": call.id, "name": call.tool,
+             "input": object_of(call.arguments)}
+            for call, _ in pairs
+        ]  # fmt: skip
+        if one.text.strip():
+            blocks.insert(0, {"type": "text", "text": one.text})
+        results = [
+            {"type": "tool_result", "tool_use_id": call.id, "content": result.text or NOTHING,
+             "is_error": not result.ok}
+            for call, result in pairs
+        ]  # fmt: skip
+        messages += [{"role": "assistant", "content": blocks}, {"role": "user", "content": results}]
+    if ask.rounds and ask.problem is not None:
+        messages[-1]["content"].append({"type": "text", "text": problem_words(ask.problem)})
+    return messages
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}

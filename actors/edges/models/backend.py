@@ -16,7 +16,7 @@ class Backend(Protocol):
     """What answers agents: a model server, or a command. Calls overlap."""
 
     async def answer(self, ask: AgentAsk, spent: Spent) -> Any:
-        """Return an agent's answer; BackendError if there is none.
+        """Return an agent's answer, or Called for tools first; BackendError if there is none.
 
         `spent` is kept up to date, so that whoever cancels this call knows what was used.
         """

@@ -14,29 +14,23 @@ Its output is the answer as it is. If it is a JSON object with `tokens` or `usag
 
 from __future__ import annotations
 
-import errno
 import os
-import signal
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import msgspec
-import trio
 
 from actors.edges.models.backend import ANSWER_LIMIT_CHARS
 from actors.edges.models.failures import DETAIL_LIMIT_CHARS, BackendError, without
 from actors.edges.models.openai import check_size
 from actors.edges.models.structured import question_of, value_of
 from actors.edges.models.usage import Spent
+from actors.edges.processes import StartError, ending, run_process
 from actors.graphs.messages import AgentAsk
 from actors.text import clean_text, clean_value, units
 
 OUTPUT_LIMIT_BYTES = 6 * ANSWER_LIMIT_CHARS + (64 << 10)  # escaped, and the usage beside it
 VARIABLE_LIMIT_BYTES = 100_000  # Linux takes 128 KiB
-SCARCE = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)  # it may start later
-ERROR_LIMIT_BYTES = 64 << 10  # of stderr, whose end is kept
 
 
 class _Usage(msgspec.Struct, frozen=True):
@@ -71,36 +65,32 @@ class CommandBackend:
     async def answer(self, ask: AgentAsk, spent: Spent) -> Any:
         """See Backend."""
         prompt = question_of(ask, with_schema=True).encode()
-        try:
-            process = await trio.lowlevel.open_process(
-                list(self.command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, **environment(ask)},
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            sentence = f"the command {self.command[0]!r} can't be started: {why}"
-            scarce = isinstance(error, OSError) and error.errno in SCARCE
-            raise BackendError("failed", sentence, retryable=scarce) from None
         spent.ask(len(prompt))
         try:
-            output, errors = await _talk(process, prompt, spent)
-        finally:
-            await _end(process)
-        if process.returncode != 0:
-            raise self.failure(process.returncode, errors)
-        return read_output(ask, output, spent)
+            ran = await run_process(
+                self.command,
+                given=prompt,
+                environment={**os.environ, **environment(ask)},
+                limit_bytes=OUTPUT_LIMIT_BYTES,
+                wrote=spent.wrote,
+            )
+        except StartError as error:
+            spent.nothing()
+            raise BackendError("failed", str(error), retryable=error.scarce) from None
+        if ran.flooded:
+            sentence = f"the command wrote more than {OUTPUT_LIMIT_BYTES:,} bytes"
+            raise BackendError("too_large", sentence, retryable=False)
+        if ran.status != 0:
+            raise self.failure(ran.status, ran.errors)
+        return read_output(ask, ran.output, spent)
 
-    def failure(self, status: int | None, errors: bytes) -> BackendError:
+    def failure(self, status: int, errors: bytes) -> BackendError:
         """Return the failure of a command that ended with an error: its last words."""
         lines = clean_text(errors.decode(errors="replace")).strip().split("\n")
         words = without(lines[-1].strip(), self._secrets)[:DETAIL_LIMIT_CHARS]
         said = f": {words}" if words else ""
-        how = f"signal {-status}" if status and status < 0 else f"exit code {status}"
-        return BackendError("failed", f"the command ended with {how}{said}", retryable=True)
+        sentence = f"the command ended with {ending(status)}{said}"
+        return BackendError("failed", sentence, retryable=True)
 
 
 def environment(ask: AgentAsk) -> Mapping[str, str]:
@@ -148,55 +138,3 @@ def _count(report: _Report, spent: Spent) -> None:
     else:
         spent.report(0, report.tokens, final=True)
     spent.costs(report.cost if report.cost is not None else report.total_cost_usd)
-
-
-async def _talk(process: trio.Process, prompt: bytes, spent: Spent) -> tuple[bytes, bytes]:
-    """Return stdout and the end of stderr of a process that has ended."""
-    output, errors = bytearray(), bytearray()
-
-    async def write() -> None:
-        assert process.stdin is not None, "it was asked for"
-        with suppress(trio.BrokenResourceError):  # it did not want to know all of it
-            await process.stdin.send_all(prompt)
-        await process.stdin.aclose()
-
-    async def listen() -> None:
-        assert process.stderr is not None, "it was asked for"
-        async for chunk in process.stderr:
-            errors.extend(chunk)
-            del errors[:-ERROR_LIMIT_BYTES]
-
-    async def read() -> None:
-        assert process.stdout is not None, "it was asked for"
-        async for chunk in process.stdout:
-            output.extend(chunk)
-            spent.wrote(len(output))
-            if len(output) > OUTPUT_LIMIT_BYTES:
-                nursery.cancel_scope.cancel()
-                return
-
-    async with trio.open_nursery() as nursery:
-        for part in (write, listen, read):
-            nursery.start_soon(part)
-        await process.wait()
-        # What it left behind would hold the pipes open.
-        _kill_group(process)
-    if len(output) > OUTPUT_LIMIT_BYTES:
-        sentence = f"the command wrote more than {OUTPUT_LIMIT_BYTES:,} bytes"
-        raise BackendError("too_large", sentence, retryable=False)
-    return bytes(output), bytes(errors)
-
-
-async def _end(process: trio.Process) -> None:
-    """Kill all that is left of a command, and wait until it is gone."""
-    with trio.CancelScope(shield=True):
-        _kill_group(process)
-        await process.wait()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                await pipe.aclose()
-
-
-def _kill_group(process: trio.Process) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # nobody is left
-        os.killpg(process.pid, signal.SIGKILL)

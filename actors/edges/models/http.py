@@ -164,7 +164,7 @@ async def _read(response: httpx.Response, answer: Assembler) -> None:
         sentence = f"the model server's answer is {what}" + (f": {said}" if said else "")
         raise BackendError("malformed", sentence, retryable=False)
     reader = _AnswerReader(answer)
-    await _each_chunk(response, reader.take)
+    await each_chunk(response, reader.take)
     if reader.failure is not None:
         raise reader.failure
 
@@ -210,11 +210,11 @@ async def _beginning(response: httpx.Response) -> bytes:
         return 0 if len(found) > ERROR_LIMIT_BYTES else None
 
     with suppress(httpx.TransportError), trio.move_on_after(ERROR_LIMIT_S):
-        await _each_chunk(response, take)
+        await each_chunk(response, take)
     return bytes(found[:ERROR_LIMIT_BYTES])
 
 
-async def _each_chunk(response: httpx.Response, take: Callable[[bytes], float | None]) -> None:
+async def each_chunk(response: httpx.Response, take: Callable[[bytes], float | None]) -> None:
     """Give each chunk to `take` until the stream ends, or as long as `take` says.
 
     The stream is many generators deep, and one that is left before its end is closed by nobody: it

@@ -7,7 +7,7 @@ An agent that is stopped has used what its backend had counted until then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,9 +18,9 @@ from actors.actor import Context, Handler
 from actors.edges.models.backend import Backend
 from actors.edges.models.failures import BackendError
 from actors.edges.models.recording import Recording
+from actors.edges.models.tool_calls import Called
 from actors.edges.models.usage import Prices, Spent
 from actors.graphs.messages import AgentAnswer, AgentAsk, AgentCancel
-from actors.simulator import ActorContext
 from transports.envelope import Envelope
 
 STOPPED = "the agent was stopped"
@@ -90,7 +90,10 @@ class LiveModel:
         with work.scope:
             try:
                 value = await self.backend.answer(ask, work.spent)
-                answer = how(outcome="ok", value=value)
+                if isinstance(value, Called):
+                    answer = how(outcome="tools", value=value.text, calls=value.calls)
+                else:
+                    answer = how(outcome="ok", value=value)
             except BackendError as error:
                 answer = how(outcome="failed", error=str(error), retryable=error.retryable)
         if self.working.get((ask.run, ask.agent)) is work:
@@ -133,26 +136,3 @@ class LiveModel:
         if self.recording is not None:
             took_s = trio.current_time() - work.since_s
             self.recording.write(work.question.body, answer, took_s)
-
-
-async def open_models(
-    contexts: Iterable[ActorContext],
-    nursery: trio.Nursery,
-    deliver: Callable[[Envelope[Any]], None],
-) -> None:
-    """Open the live models of a host; `deliver` puts a message into its target's mailbox."""
-
-    def tell(name: str, body: Any) -> None:
-        deliver(Envelope(0, name, name, 0, 0, body))
-
-    for context in contexts:
-        if isinstance(context.actor, LiveModel):
-            await context.actor.open(nursery, partial(tell, context.name))
-
-
-async def close_models(contexts: Iterable[ActorContext]) -> None:
-    """Close them, also when this task is cancelled."""
-    with trio.CancelScope(shield=True):
-        for context in contexts:
-            if isinstance(context.actor, LiveModel):
-                await context.actor.close()

@@ -1,7 +1,7 @@
 """The OpenAI-compatible dialect: Ollama, llama.cpp, vLLM, and the service that it is named for.
 
 `POST /chat/completions`, streamed, with the usage in the last chunk (`stream_options`). A schema
-goes as `response_format`. No I/O.
+goes as `response_format`, beside tools as one of them. No I/O.
 """
 
 from __future__ import annotations
@@ -14,9 +14,27 @@ import msgspec
 from actors.edges.models.backend import ANSWER_LIMIT_CHARS
 from actors.edges.models.failures import BackendError, detail_of, of_status
 from actors.edges.models.sse import SseEvent
-from actors.edges.models.structured import object_schema, question_of, value_of
+from actors.edges.models.structured import (
+    object_schema,
+    problem_words,
+    value_of,
+)
+from actors.edges.models.tool_calls import (
+    ANSWER,
+    NO_TOOLS,
+    Called,
+    Catalogue,
+    Pieces,
+    answer_tool,
+    in_order,
+    object_of,
+    offered,
+    opening,
+    said,
+)
 from actors.edges.models.usage import Spent
-from actors.graphs.messages import AgentAsk
+from actors.edges.tools.tool import ToolSpec
+from actors.graphs.messages import AgentAsk, ToolCall
 from actors.text import units
 
 DONE = "[DONE]"  # ends a stream, in most servers
@@ -24,8 +42,20 @@ CUT_SHORT = "length"
 FILTERED = "content_filter"
 
 
+class _Function(msgspec.Struct, frozen=True):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _Call(msgspec.Struct, frozen=True):
+    index: int = 0
+    id: str | None = None
+    function: _Function = _Function()
+
+
 class _Delta(msgspec.Struct, frozen=True):
     content: str | None = None
+    tool_calls: tuple[_Call, ...] | None = None
     reasoning_content: str | None = None  # what a model thinks before; counted, not answered
     reasoning: str | None = None  # the same, in other servers
     refusal: str | None = None
@@ -50,16 +80,17 @@ class _Chunk(msgspec.Struct, frozen=True):
 
 
 class OpenAiDialect:
-    """See the module's docstring. `model` answers agents that name none.
+    """See the module's docstring. `model` answers agents that name none; `tools` are all there are.
 
     With `new_names` the bound on tokens has the name that the service's own newer models take.
     """
 
     path = "/chat/completions"
 
-    def __init__(self, model: str, *, new_names: bool = False) -> None:
+    def __init__(self, model: str, *, new_names: bool = False, tools: Catalogue = NO_TOOLS) -> None:
         self.model = model
         self.new_names = new_names
+        self.tools = tools
 
     def headers(self, key: str | None) -> Mapping[str, str]:
         """See Dialect. Servers on one's own machine need no key."""
@@ -67,19 +98,23 @@ class OpenAiDialect:
 
     def body(self, ask: AgentAsk) -> bytes:
         """See Dialect."""
-        if ask.tools:
-            raise no_tools()
         asked: dict[str, Any] = {
             "model": ask.model or self.model,
-            "messages": [{"role": "user", "content": question_of(ask)}],
+            "messages": messages_of(ask),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
         if ask.max_tokens is not None:
             asked["max_completion_tokens" if self.new_names else "max_tokens"] = ask.max_tokens
-        if ask.schema is not None:
-            named = {"name": "answer", "schema": object_schema(ask.schema)}
+        tools = offered(self.tools, ask)
+        if tools and ask.schema is not None:
+            tools.append(answer_tool(ask.schema))
+            asked["tool_choice"] = "required"
+        elif ask.schema is not None:
+            named = {"name": ANSWER, "schema": object_schema(ask.schema)}
             asked["response_format"] = {"type": "json_schema", "json_schema": named}
+        if tools:
+            asked["tools"] = [{"type": "function", "function": _function(one)} for one in tools]
         return msgspec.json.encode(asked)
 
     def assembler(self, ask: AgentAsk, spent: Spent) -> OpenAiAnswer:
@@ -95,6 +130,7 @@ class OpenAiAnswer:
         self._ask = ask
         self._spent = spent
         self._text: list[str] = []
+        self._calls = Pieces()
         self._size_chars = 0
         self._refusal = ""
         self._reason: str | None = None
@@ -126,9 +162,17 @@ class OpenAiAnswer:
             self._spent.piece()
         self._refusal += delta.refusal or ""
         if delta.content:
-            self._size_chars += units(delta.content)
-            check_size(self._size_chars)
+            self._grow(delta.content)
             self._text.append(delta.content)
+        for call in delta.tool_calls or ():
+            function = call.function
+            self._spent.piece()
+            self._grow(function.arguments or "")
+            self._calls.take(call.index, call.id, function.name, function.arguments)
+
+    def _grow(self, piece: str) -> None:
+        self._size_chars += units(piece)
+        check_size(self._size_chars)
 
     def value(self) -> Any:
         """See Assembler."""
@@ -139,7 +183,34 @@ class OpenAiAnswer:
         if self._refusal or self._reason == FILTERED:
             words = self._refusal[:300] or "its filter stopped the answer"
             raise BackendError("refused", f"the model refuses: {words}", retryable=False)
-        return value_of(self._ask, "".join(self._text), wrapped=True)
+        return value_or_calls(self._ask, "".join(self._text), self._calls)
+
+
+def messages_of(ask: AgentAsk) -> list[dict[str, Any]]:
+    """Return the conversation so far: the question, and each round of tools with what came."""
+    messages = opening(ask)
+    for one in ask.rounds:
+        pairs = in_order(one.calls, one.results)
+        calls = [
+            {"id": call.id, "type": "function", "function": _called(call)} for call, _ in pairs
+        ]
+        messages.append({"role": "assistant", "content": one.text or None, "tool_calls": calls})
+        messages += [
+            {"role": "tool", "tool_call_id": call.id, "content": said(result.ok, result.text)}
+            for call, result in pairs
+        ]
+    if ask.rounds and ask.problem is not None:
+        messages.append({"role": "user", "content": problem_words(ask.problem)})
+    return messages
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+
+
+def _called(call: ToolCall) -> dict[str, Any]:
+    arguments = msgspec.json.encode(object_of(call.arguments)).decode()
+    return {"name": call.tool, "arguments": arguments}
 
 
 # What the dialects have in common
@@ -184,7 +255,11 @@ def cut_short(ask: AgentAsk, spent: Spent) -> BackendError:
     return BackendError("cut_short", sentence, retryable=False)
 
 
-def no_tools() -> BackendError:
-    """Return the failure of an agent with tools, which a model server alone does not run."""
-    sentence = "a model server runs no tools: take them out, or run agents by a command"
-    return BackendError("unsupported", sentence, retryable=False)
+def value_or_calls(ask: AgentAsk, text: str, calls: Pieces) -> Any:
+    """Return what an agent wants of its tools, or else its value: by the tool `answer`, or text."""
+    answer = calls.answer()
+    if answer is not None:
+        return value_of(ask, answer, wrapped=True)
+    if len(calls):
+        return Called(text, calls.calls())
+    return value_of(ask, text, wrapped=True)

@@ -2,6 +2,7 @@
 
 A line has the hash of the prompt and never its text, and what was answered, used and waited. An
 answer that failed or was stopped has its line too, so a Graph that is played again meets the same.
+Of an agent with tools each round has a line, with what it wanted of them; what came is not in it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ class Recording:
 def line_of(ask: AgentAsk, answer: AgentAnswer, took_s: float) -> dict[str, Any]:
     """Return an answer as a line of the file has it."""
     line: dict[str, Any] = {"hash": prompt_hash(ask.prompt)}
-    if answer.outcome == "ok":
+    if ask.rounds:
+        line["round"] = len(ask.rounds)
+    if answer.calls:
+        line["calls"] = answer.calls
+    if answer.outcome in ("ok", "tools"):
         line["value"] = answer.value
     else:
         line["error"] = answer.error or answer.outcome

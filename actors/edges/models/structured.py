@@ -29,10 +29,13 @@ def question_of(ask: AgentAsk, *, with_schema: bool = False) -> str:
         text = msgspec.json.encode(ask.schema).decode()
         parts.append(f"Answer with JSON alone, which fits this JSON Schema:\n{text}")
     if ask.problem is not None:
-        parts.append(
-            f"Your last answer did not fit what was asked for: {ask.problem}\nAnswer again."
-        )
+        parts.append(problem_words(ask.problem))
     return "\n\n".join(parts)
+
+
+def problem_words(problem: str) -> str:
+    """Return what a model is told of an answer that did not fit."""
+    return f"Your last answer did not fit what was asked for: {problem}\nAnswer again."
 
 
 def is_object(schema: Any) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 import psycopg
 
-from actors.actor import Key, Row, TableSpec
+from actors.actor import Row, TableSpec
+from actors.stores.database import DatabaseStore
 from actors.stores.failures import UnusableStoreError
 from actors.stores.postgres.address import read_address
 from actors.stores.postgres.errors import in_words
@@ -17,7 +17,7 @@ from actors.stores.postgres.table import PostgresTable
 from actors.stores.postgres.transaction import STATEMENTS_KEPT, Transaction
 
 
-class PostgresStore:
+class PostgresStore(DatabaseStore):
     """Tables in one schema of a database: `postgresql://user@host/database?schema=name`.
 
     One turn at a time, whichever thread runs it; any number of stores and processes beside it. A
@@ -28,9 +28,10 @@ class PostgresStore:
     version, or not ours.
     """
 
+    _transaction: Transaction
+
     def __init__(self, address: str) -> None:
         self._address = read_address(address)
-        self._allowed = True
         self._tables: dict[str, PostgresTable[Any]] = {}
         try:
             self._schema = Schema(self._address.schema, self.place)
@@ -59,18 +60,6 @@ class PostgresStore:
         """The database's address, without a password."""
         return self._address.place
 
-    @property
-    def writable(self) -> bool:
-        """False from a failure until a commit succeeds; a conflict is none.
-
-        A host may set it to False, for a fault, and back.
-        """
-        return self._allowed and self._transaction.writable
-
-    @writable.setter
-    def writable(self, allowed: bool) -> None:
-        self._allowed = allowed
-
     def table(self, spec: TableSpec[Row]) -> PostgresTable[Row]:
         """Return the table, made empty if it is new, or built anew if its indexes are others.
 
@@ -98,31 +87,6 @@ class PostgresStore:
         another by less than a second. Raises StoreError.
         """
         return self._transaction.stamp_us()
-
-    def snapshot(self) -> dict[str, dict[Key, msgspec.Struct]]:
-        """Return the rows of every table that was opened here and has any."""
-        rows = {name: table.rows() for name, table in sorted(self._tables.items())}
-        return {name: found for name, found in rows.items() if found}
-
-    def begin_turn(self) -> None:
-        """Begin one of several turns that share a commit."""
-        self._transaction.begin_turn()
-
-    def end_turn(self) -> None:
-        """End it; what it wrote waits for the commit."""
-        self._transaction.end_turn()
-
-    def roll_back(self) -> None:
-        """Undo the open turn; with none begun, all that was written since the last commit."""
-        self._transaction.roll_back()
-
-    def commit(self) -> None:
-        """Make what was written durable; it is also told what failed since the last commit.
-
-        Raises StoreConflictError or StoreFailedError, and then none of it ever was; but if the
-        connection is lost during the commit nobody can know.
-        """
-        self._transaction.commit()
 
     def close(self) -> None:
         """Forget what is not committed."""

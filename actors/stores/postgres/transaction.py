@@ -124,14 +124,16 @@ class Transaction:
         """Look at what began a transaction: the form of its tables, and the time."""
         if number != self._schema.number:
             self._schema.look(connection)
-        # A clock that was set back stands still until it has come to where it was.
-        if clock_us < mark_us - CLOCK_LEAD_US:
-            clock_us = mark_us
-        elif clock_us > mark_us - CLOCK_LEAD_US // 2:
-            connection.execute(self._mark, (clock_us + CLOCK_LEAD_US,))
         now_s = time.monotonic()
         last_us = self._stamp_us + int((now_s - self._since_s) * 1e6) if self._stamp_us else 0
-        self._stamp_us, self._since_s = max(clock_us, last_us), now_s
+        # A clock that was set back is not heeded until it has come to where it was.
+        behind = clock_us < mark_us - CLOCK_LEAD_US
+        now_us = max(mark_us if behind else clock_us, last_us)
+        if behind and now_us > mark_us:
+            connection.execute(self._mark, (now_us,))
+        elif now_us > mark_us - CLOCK_LEAD_US // 2 and not behind:
+            connection.execute(self._mark, (now_us + CLOCK_LEAD_US,))
+        self._stamp_us, self._since_s = now_us, now_s
 
     # Its connection
 

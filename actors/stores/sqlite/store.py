@@ -8,9 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from actors.actor import Key, Row, TableSpec
+from actors.actor import Row, TableSpec
+from actors.stores.database import DatabaseStore
 from actors.stores.failures import DamagedStoreError, UnusableStoreError
 from actors.stores.sqlite.lock import Lock
 from actors.stores.sqlite.reserve import Reserve
@@ -30,19 +29,21 @@ LOG_LIMIT_BYTES = 16 << 20  # the log is cut back to this once it is copied; 4 M
 BUSY_TIMEOUT_S = 5.0  # how long another program, the sqlite3 command say, may hold a write lock
 
 
-class SqliteStore:
+class SqliteStore(DatabaseStore):
     """Tables in the file `path`, which is made if there is none; its folder must exist.
 
     One process at a time, one turn at a time, whichever thread runs it. A commit is on the disk
     when it returns; without `synchronous` it survives the process, though not the machine.
 
     Raises UnusableStoreError if the file is in use, of a newer version, not a store of ours, or
-    out of reach, and DamagedStoreError if it is damaged.
+    out of reach, and DamagedStoreError if it is damaged. After a write that failed it is writable
+    again once a commit has succeeded and its reserve is there.
     """
+
+    _transaction: Transaction
 
     def __init__(self, path: Path, *, synchronous: bool = True) -> None:
         self.path = path.resolve()
-        self._allowed = True
         self._tables: dict[str, SqliteTable[Any]] = {}
         self._lock = Lock(self.path)
         reserve = Reserve(self.path)
@@ -53,18 +54,6 @@ class SqliteStore:
             raise
         self._transaction = Transaction(self._connection, self.path, reserve)
 
-    @property
-    def writable(self) -> bool:
-        """False from a write that failed until a commit succeeds and the reserve is there.
-
-        A host may set it to False, for a fault, and back.
-        """
-        return self._allowed and self._transaction.writable
-
-    @writable.setter
-    def writable(self, allowed: bool) -> None:
-        self._allowed = allowed
-
     def table(self, spec: TableSpec[Row]) -> SqliteTable[Row]:
         """Return the table, made empty if it is new."""
         try:
@@ -72,33 +61,6 @@ class SqliteStore:
         except KeyError:
             table = self._tables[spec.name] = SqliteTable(spec, self._transaction)
             return table
-
-    def snapshot(self) -> dict[str, dict[Key, msgspec.Struct]]:
-        """Return the rows of every table that was opened here and has any, as the turn sees them.
-
-        What other rows are is in no table's type here. Raises StoreError.
-        """
-        rows = {name: table.rows() for name, table in sorted(self._tables.items())}
-        return {name: found for name, found in rows.items() if found}
-
-    def begin_turn(self) -> None:
-        """Begin one of several turns that share a commit."""
-        self._transaction.begin_turn()
-
-    def end_turn(self) -> None:
-        """End it; what it wrote waits for the commit."""
-        self._transaction.end_turn()
-
-    def roll_back(self) -> None:
-        """Undo the open turn; with none begun, all that was written since the last commit."""
-        self._transaction.roll_back()
-
-    def commit(self) -> None:
-        """Make what was written durable; it is also told what failed since the last commit.
-
-        Raises StoreFailedError, or DamagedStoreError, and then none of it ever was.
-        """
-        self._transaction.commit()
 
     def close(self) -> None:
         """Forget what is not committed, and let others open the file."""

@@ -319,13 +319,15 @@ AGENTS, DEVICES, OWNERS = 4, 2, 2
 LIMIT = 3
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["run", "get", "cancel", "list", "take", "done", "owner", "wait", "time"]),
+        st.sampled_from(
+            ["run"] * 5 + ["get", "cancel", "list", "take", "done", "owner", "wait", "time"]
+        ),
         st.integers(0, AGENTS - 1),
         st.integers(0, 9),
     ),
+    min_size=5,
     max_size=60,
 )
-STARTED = {"run.queue": "", "run.start": "queued"}
 
 
 class Crowd:
@@ -344,33 +346,46 @@ class Crowd:
     def step(self, what: str, who: int, which: int) -> None:
         self.server.context.now_us += S
         agent, device = self.agents[who], self.devices[who % DEVICES]
-        run = self.runs[which % len(self.runs)] if self.runs else ("x", "")
+        run = self.runs[which % len(self.runs)][0] if self.runs else "x"
         if what == "run":
-            self.serial += 1
-            key = f"key-{self.serial:06}"
-            body = RunGraphSession(graph_session_id=meta(which % 3).id, idempotency_key=key)
-            self.heard(agent, self.server.deliver(agent, body), which % 3)
-        elif what in {"get", "wait"}:
-            body_get = GetGraphRun(command_id=run[0], wait_us=5 * S if what == "wait" else 0)
-            self.heard(agent, self.server.deliver(agent, body_get))
-        elif what == "cancel":
-            self.heard(agent, self.server.deliver(agent, CancelGraphRun(command_id=run[0])))
+            self.queue(agent, which % 3 if which > 7 else who % OWNERS)
         elif what == "list":
-            (sent,) = self.server.deliver(agent, ListGraphSessions(project_id="default"))
-            assert isinstance(sent.body, GraphSessions)
-            own = meta(who % OWNERS).id
-            assert {each.graph_session_id for each in sent.body.sessions} <= {own}
+            self.list_sessions(agent, meta(who % OWNERS).id)
         elif what == "take":
             self.take(device, who % DEVICES)
-        elif what == "done":
-            done = Completion(execution_id="x", status="completed", result=run[0])
-            body_done = Complete(command_id=run[0], boot="b", delivery=1, completion=done)
-            self.notices(self.server.deliver(device, body_done))
-        elif what == "owner":
-            owner = self.owners[which % OWNERS]
-            self.notices(self.server.deliver(owner, CancelRun(command_id=run[0])))
-        else:
+        elif what == "time":
             self.time()
+        else:
+            done = Completion(execution_id="x", status="completed", result=run)
+            owner = self.owners[which % OWNERS]
+            source, body = {
+                "get": (agent, GetGraphRun(command_id=run)),
+                "wait": (agent, GetGraphRun(command_id=run, wait_us=5 * S)),
+                "cancel": (agent, CancelGraphRun(command_id=run)),
+                "done": (device, Complete(command_id=run, boot="b", delivery=1, completion=done)),
+                "owner": (owner, CancelRun(command_id=run)),
+            }[what]
+            before = self.server.row(run)
+            self.notices(self.server.deliver(source, body))
+            if before is not None and source not in {before.agent, before.device, before.owner}:
+                assert self.server.row(run) == before, "it is none of theirs"
+
+    def queue(self, agent: str, session: int) -> None:
+        self.serial += 1
+        body = RunGraphSession(
+            graph_session_id=meta(session).id, idempotency_key=f"key-{self.serial:06}"
+        )
+        sent = self.server.deliver(agent, body)
+        for each in sent:
+            if isinstance(each.body, GraphRun):
+                assert self.owners[session] == self.server.principal(agent).owner
+                self.runs.append((each.body.command_id, agent))
+        self.notices(sent)
+
+    def list_sessions(self, agent: str, own: str) -> None:
+        (sent,) = self.server.deliver(agent, ListGraphSessions(project_id="default"))
+        assert isinstance(sent.body, GraphSessions)
+        assert {each.graph_session_id for each in sent.body.sessions} <= {own}
 
     def take(self, device: str, number: int) -> None:
         sent = self.server.sync(device, (meta(number),), capacity=1)
@@ -387,32 +402,24 @@ class Crowd:
         timers = self.server.context.timers
         self.notices(self.server.fire(min(timers, key=lambda timer: (timers[timer], timer))))
 
-    def heard(self, agent: str, sent: list[Sent], session: int = -1) -> None:
-        """An agent hears of its own runs alone; what it queued is its own."""
-        for each in sent:
-            if isinstance(each.body, GraphRun) and each.target == agent and session >= 0:
-                assert self.owners[session] == self.server.principal(agent).owner
-                self.runs.append((each.body.command_id, agent))
-        self.notices(sent)
-
     def notices(self, sent: list[Sent]) -> None:
+        """An agent hears of its own runs alone."""
         owned = dict(self.runs)
         for each in sent:
             if isinstance(each.body, GraphRun):
                 assert owned[each.body.command_id] == each.target
 
+    def count_open(self) -> None:
+        """No limit is exceeded, not for a moment."""
+        rows = [row for run, _ in self.runs if (row := self.server.row(run)) is not None]
+        limits = dict.fromkeys(self.agents, LIMIT) | dict.fromkeys(self.devices, LIMIT + 1)
+        for principal, limit in limits.items():
+            mine = [row for row in rows if row.open_on and principal in {row.agent, row.device}]
+            assert len(mine) <= limit
+
     def check(self) -> None:
-        """Limits hold, and the audit's rows tell the state of every run."""
+        """The audit's rows tell the state of every run."""
         rows = {run: self.server.row(run) for run, _ in self.runs}
-        for principal, limit in [(a, LIMIT) for a in self.agents] + [
-            (d, LIMIT + 1) for d in self.devices
-        ]:
-            open_runs = [
-                row
-                for row in rows.values()
-                if row is not None and row.open_on and principal in {row.agent, row.device}
-            ]
-            assert len(open_runs) <= limit
         told: dict[str, list[str]] = {run: [] for run in rows}
         for owner in self.owners:
             for _, act, subject, _ in self.server.acts(owner):
@@ -434,6 +441,7 @@ def test_no_sequence_of_messages_crosses_owners_or_limits_or_escapes_the_audit(
     crowd = Crowd()
     for step in steps:
         crowd.step(*step)
+        crowd.count_open()
     crowd.check()
 
 

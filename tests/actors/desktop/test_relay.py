@@ -359,6 +359,15 @@ def test_a_run_whose_result_was_taken_up_is_never_started() -> None:
     assert post.body.completion.status == "interrupted", "attempted before, and never again"
 
 
+def test_a_run_that_waits_is_not_begun_once_its_result_was_taken_up() -> None:
+    desk, session = shared()
+    desk.executing(desk.command_for(session), desk.command_for(session, "r2"))
+    desk.deliver("engine", FleetFinished(channel=CHANNEL + "r2", completion=DONE))
+    assert desk.accept(desk.finished("r1")) == []
+    post = only(desk.poll(), Complete)
+    assert (post.body.command_id, post.body.completion) == ("r2", DONE)
+
+
 def test_while_busy_what_was_taken_up_waits_for_the_next_pass() -> None:
     desk, session = shared()
     desk.executing(desk.command_for(session))

@@ -214,6 +214,9 @@ async def test_an_old_token_is_replaced_with_the_next_sync(autojump_clock: MockC
         connection = await it.enter("dev_1")
         await say(connection, Start(command_id="c", boot="b", delivery=1))
         assert isinstance((await hear(connection)).body, Commands)
+        await wait_all_tasks_blocked()
+        kinds = [type(body) for body in it.inside.bodies(GATEWAY)]
+        assert BeginRotation not in kinds, "not before a sync: who has none has no use for it"
         for _ in range(2):
             await say(connection, SYNC)
         told = [(await hear(connection)).body for _ in range(3)]

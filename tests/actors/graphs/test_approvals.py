@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.actor import Place
@@ -112,6 +113,14 @@ def test_what_waits_for_nobody_is_not_known(run: str, call: int) -> None:
     bench = Waits("a")
     assert not bench.decide(call, True, run=run).known
     assert len(bench.listed().waiting) == 1
+
+
+def test_what_is_left_of_a_run_that_is_gone_waits_for_nobody() -> None:
+    bench = Waits("a")
+    table = bench.context.store.table(approvals.APPROVALS)
+    (row,) = table.values()
+    table.put(("r9", "1"), msgspec.structs.replace(row, run="r9"))
+    assert not bench.decide(1, True, run="r9").known
 
 
 def test_after_its_time_nobody_can_allow_a_call() -> None:

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from actors.stores.database import DatabaseStore
 from actors.stores.memory import MemoryStore, Undo, roll_back
 from actors.stores.postgres import PostgresStore
 from actors.stores.sqlite import SqliteStore
@@ -45,18 +46,10 @@ class KilledMemory:
         self.journal.clear()
 
 
-class KilledSqlite:
-    """A store in a file. A killed process leaves its files as they are: here, a copy of them."""
+class KilledDatabase:
+    """A store in a database."""
 
-    groups, fails = True, False
-
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp())
-        self.boots = 0
-        self.store = self.opened()
-
-    def opened(self) -> SqliteStore:
-        return SqliteStore(self.folder / f"{self.boots}.db", synchronous=False)
+    store: DatabaseStore
 
     def begin_turn(self) -> None:
         self.store.begin_turn()
@@ -69,6 +62,21 @@ class KilledSqlite:
 
     def commit(self) -> None:
         self.store.commit()
+
+
+class KilledSqlite(KilledDatabase):
+    """A store in a file. A killed process leaves its files as they are: here, a copy of them."""
+
+    groups, fails = True, False
+    store: SqliteStore
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.boots = 0
+        self.store = self.opened()
+
+    def opened(self) -> SqliteStore:
+        return SqliteStore(self.folder / f"{self.boots}.db", synchronous=False)
 
     def kill(self) -> None:
         old, self.boots = self.folder / f"{self.boots}.db", self.boots + 1
@@ -87,26 +95,15 @@ class KilledSqlite:
         shutil.rmtree(self.folder)
 
 
-class KilledPostgres:
+class KilledPostgres(KilledDatabase):
     """A store in a database. A killed process is a connection that ends in the middle."""
 
     groups, fails = True, True
+    store: PostgresStore
 
     def __init__(self) -> None:
         self.address = address()
         self.store = PostgresStore(self.address)
-
-    def begin_turn(self) -> None:
-        self.store.begin_turn()
-
-    def end_turn(self) -> None:
-        self.store.end_turn()
-
-    def roll_back(self) -> None:
-        self.store.roll_back()
-
-    def commit(self) -> None:
-        self.store.commit()
 
     def kill(self) -> None:
         self.store.close()

@@ -11,12 +11,14 @@ import msgspec
 import trio
 
 from actors.graphs.messages import AgentAsk
+from tests.actors.edges.models import conversation
 
 KEY = "sk-a-key-that-nobody-may-see"
 MESSAGES = {"model", "messages", "stream", "max_tokens"}
 ALLOWED = {
     "/v1/chat/completions": {
-        *MESSAGES, "stream_options", "max_completion_tokens", "response_format",
+        *MESSAGES, "stream_options", "max_completion_tokens", "response_format", "tools",
+        "tool_choice",
     },
     "/v1/messages": {*MESSAGES, "tools", "tool_choice"},
 }  # fmt: skip
@@ -86,6 +88,7 @@ class StubServer:
             self.complaints.append(f"{sorted(unknown)} stream={decoded.get('stream')}")
         if not decoded["model"] or decoded["messages"][0].keys() != {"role", "content"}:
             self.complaints.append("a model and messages")
+        self.complaints += conversation.complaints(decoded)
         if path == "/v1/messages":
             if "max_tokens" not in decoded or headers.get("anthropic-version") != "2023-06-01":
                 self.complaints.append("max_tokens and a version")
@@ -205,6 +208,33 @@ def anthropic_stream(
             {"type": "message_stop"},
         ]
     return named(*parts)
+
+
+def openai_calls(*pieces: dict[str, Any], text: str = "", reason: str = "tool_calls") -> bytes:
+    """Tool calls in the OpenAI dialect, a chunk a piece."""
+    parts: list[dict[str, Any]] = [{"content": text}] if text else []
+    parts += [{"tool_calls": [piece]} for piece in pieces]
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in parts]
+    return data(
+        *chunks, {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}, "[DONE]"
+    )
+
+
+def anthropic_calls(*calls: tuple[str, str, Sequence[str]], text: str = "") -> bytes:
+    """Tool calls in Anthropic's dialect: an id, a name and the pieces of the input."""
+    parts: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "m"}}]
+    blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
+    if text:
+        blocks.append(({"type": "text", "text": ""}, [{"type": "text_delta", "text": text}]))
+    for id_, name, pieces in calls:
+        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+        blocks.append(({"type": "tool_use", "id": id_, "name": name, "input": {}}, deltas))
+    for index, (block, deltas) in enumerate(blocks):
+        parts.append({"type": "content_block_start", "index": index, "content_block": block})
+        parts += [{"type": "content_block_delta", "index": index, "delta": one} for one in deltas]
+        parts.append({"type": "content_block_stop", "index": index})
+    parts.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
+    return named(*parts, {"type": "message_stop"})
 
 
 def cut_everywhere(stream: bytes, places: Sequence[int]) -> list[bytes]:

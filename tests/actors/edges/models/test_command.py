@@ -15,6 +15,7 @@ from actors.edges.models.command import CommandBackend, environment, read_output
 from actors.edges.models.failures import BackendError
 from actors.edges.models.usage import Spent
 from actors.graphs.messages import AgentAsk
+from tests.actors.edges.leftovers import wait_until_gone
 from tests.actors.edges.models.stub_server import KEY, ask
 
 
@@ -137,22 +138,6 @@ async def test_a_huge_answer_is_refused_and_its_command_ended() -> None:
     assert (await failure("cat /dev/zero")).code == "too_large"
     over = f"head -c {ANSWER_LIMIT_CHARS + 1} /dev/zero"
     assert (await failure(over)).code == "too_large"
-
-
-def gone(process: int) -> bool:
-    """Whether a process is no more, or only waits to be read by its parent."""
-    try:
-        os.kill(process, 0)
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except (ProcessLookupError, FileNotFoundError):
-        return True
-    return state == "Z"
-
-
-async def wait_until_gone(*processes: int) -> None:
-    with trio.fail_after(5):
-        while not all(gone(one) for one in processes):  # noqa: ASYNC110  not ours to wait for
-            await trio.sleep(0.005)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells whether a process is there")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from actors.edges.models.recording import Recording, line_of
-from actors.graphs.messages import AgentAnswer
+from actors.graphs.messages import AgentAnswer, Round, ToolCall, ToolResult
 from actors.graphs.scripted import prompt_hash, read_answers
 from tests.actors.edges.models.stub_server import ask
 
@@ -44,3 +44,19 @@ def test_no_file_is_written_over(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         Recording(tmp_path / "a")
     assert (tmp_path / "a").read_text() == "mine"
+
+
+def test_rounds_of_tools_are_played_by_their_number(tmp_path: Path) -> None:
+    call = ToolCall(id="a", tool="read_file", arguments={"path": "x"})
+    result = ToolResult(id="a", ok=True, text="a secret file")
+    wanted = msgspec.structs.replace(ANSWER, outcome="tools", value="hm", calls=(call,))
+    one = Round(text="hm", calls=(call,), results=(result,))
+    recording = Recording(tmp_path / "a")
+    recording.write(ask(), wanted, 1)
+    recording.write(ask(rounds=(one,)), ANSWER, 1)
+    recording.close()
+    text = (tmp_path / "a").read_text()
+    assert "secret" not in text  # what came of a call is asked for again
+    [first], [second] = read_answers(text).values()
+    assert (first.calls, first.value, first.round) == ((call,), "hm", 0)
+    assert (second.calls, second.round) == ((), 1)

@@ -9,26 +9,19 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from actors.actor import TableSpec
 from actors.stores.failures import UnreadableRowError, UnusableStoreError
-from actors.stores.memory import MemoryStore
 from actors.stores.postgres import PostgresStore
-from tests.actors.stores.postgres.opened import OpenedPostgres
+from tests.actors.stores.opened import OpenedDatabase
 from tests.actors.stores.rows import (
-    COLOURS,
-    FIELDS,
-    FOUND,
     KINDS,
-    TEXTS,
     Anything,
-    Colour,
     Found,
     Short,
     Strict,
 )
+from tests.contracts.database import DatabaseContract
 from tests.contracts.store import ITEMS, OTHERS, Item, StoreContract, item
 from tests.postgresql import address
 
@@ -38,13 +31,13 @@ class TestPostgresStore(StoreContract):
 
     @pytest.fixture(autouse=True)
     def stores(self) -> Iterator[None]:
-        self.opened_stores: list[OpenedPostgres] = []
+        self.opened_stores: list[OpenedDatabase] = []
         yield
         for opened in self.opened_stores:
             opened.store.close()
 
-    def open(self) -> OpenedPostgres:
-        self.opened_stores.append(OpenedPostgres(address()))
+    def open(self) -> OpenedDatabase:
+        self.opened_stores.append(OpenedDatabase(PostgresStore(address())))
         return self.opened_stores[-1]
 
 
@@ -57,58 +50,13 @@ def store() -> Iterator[PostgresStore]:
         yield store
 
 
-@given(rows=st.dictionaries(st.tuples(TEXTS, TEXTS) | st.tuples(TEXTS), FOUND, max_size=8))
-@settings(max_examples=25, deadline=None)
-def test_the_order_of_every_kind_of_field_and_key_is_pythons(
-    store: PostgresStore, rows: dict[tuple[str, ...], Found]
-) -> None:
-    store.roll_back()  # what the last example wrote
-    ours, theirs = store.table(KINDS), MemoryStore([]).table(KINDS)
-    for key, row in rows.items():
-        ours.put(key, row)
-        theirs.put(key, row)
-    for field in FIELDS:
-        assert ours.scan(field, limit=99) == theirs.scan(field, limit=99)
-        for row in rows.values():
-            value = getattr(row, field)
-            if value is None:
-                assert ours.count(field, (None,)) == 0
-                continue
-            assert ours.count(field, (value,)) == theirs.count(field, (value,))
-            assert ours.scan(field, (value,), limit=2) == theirs.scan(field, (value,), limit=2)
-            bounded = ours.scan(field, limit=99, up_to=value)
-            assert bounded == theirs.scan(field, limit=99, up_to=value)
+class TestPostgresTables(DatabaseContract):
+    """The suite of databases on it."""
 
-
-def test_an_enumeration_is_found_by_its_value(store: PostgresStore) -> None:
-    table = store.table(COLOURS)
-    red, blue = Found(colour=Colour.RED), Found(colour=Colour.BLUE)
-    for key, row in {"1": red, "2": blue, "3": Found()}.items():
-        table.put(key, row)
-    assert table.scan("colour", limit=9) == [blue, red]
-    assert table.count("colour", (Colour.RED,)) == 1
-    assert table.scan("colour", limit=9, up_to=Colour.BLUE) == [blue]
-
-
-def test_a_later_field_may_be_none_and_is_found_so(store: PostgresStore) -> None:
-    table = store.table(TableSpec("pairs", Found, pair=("order", "text")))
-    table.put("1", Found(order=1))
-    table.put("2", Found(order=1, text="x"))
-    assert table.scan("pair", (1, None), limit=9) == [Found(order=1)]
-    assert table.count("pair", (1, None)) == 1
-    assert table.scan("pair", (1,), limit=9) == [Found(order=1), Found(order=1, text="x")]
-
-
-def test_behind_its_fields_an_index_goes_on_with_the_key(store: PostgresStore) -> None:
-    store.roll_back()
-    memory = MemoryStore([]).table(ITEMS)
-    table = store.table(ITEMS)
-    for key in "abc":
-        table.put(key, item("left", 1, key))
-        memory.put(key, item("left", 1, key))
-    for prefix, up_to in [(("left", 1), "b"), (("left", 1, "b"), None)]:
-        found = table.scan("shelf", prefix, limit=9, up_to=up_to)
-        assert found == memory.scan("shelf", prefix, limit=9, up_to=up_to) != []
+    @pytest.fixture
+    def store(self, store: PostgresStore) -> PostgresStore:
+        store.roll_back()
+        return store
 
 
 def test_every_search_uses_its_index(store: PostgresStore) -> None:

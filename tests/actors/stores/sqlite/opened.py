@@ -1,43 +1,12 @@
-"""A store in an SQLite file in the hands of its host, and a disk that is full when a test says."""
+"""A disk that is full when a test says."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from actors.stores.sqlite import SqliteStore
-from tests.contracts.store import ITEMS, OTHERS, Snapshot
 
 NO_LIMIT_PAGES = 1 << 30
-
-
-class OpenedSqlite:
-    """A store, with snapshots of the contract's two tables."""
-
-    def __init__(self, path: Path) -> None:
-        self.store = SqliteStore(path, synchronous=False)
-
-    def commit(self) -> None:
-        self.store.commit()
-
-    def roll_back(self) -> None:
-        self.store.roll_back()
-
-    def snapshot(self) -> Snapshot:
-        for spec in (ITEMS, OTHERS):
-            self.store.table(spec)
-        return self.store.snapshot()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        for spec in (ITEMS, OTHERS):
-            table = self.store.table(spec)
-            for key in self.snapshot().get(spec.name, {}):
-                table.delete(key)
-            for key, row in snapshot.get(spec.name, {}).items():
-                assert isinstance(row, spec.row)
-                table.put(key, row)
-        self.commit()
 
 
 class Disk:

@@ -13,25 +13,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from actors.actor import TableSpec
-from actors.stores.memory import MemoryStore
 from actors.stores.sqlite import SqliteStore, StoreFailedError, UnreadableRowError
+from tests.actors.stores.opened import OpenedDatabase
 from tests.actors.stores.rows import (
-    COLOURS,
-    FIELDS,
-    FOUND,
     KINDS,
-    TEXTS,
-    Colour,
     Found,
     Short,
     Strict,
 )
-from tests.actors.stores.sqlite.opened import Disk, OpenedSqlite
+from tests.actors.stores.sqlite.opened import Disk
+from tests.contracts.database import DatabaseContract
 from tests.contracts.store import ITEMS, OTHERS, Item, StoreContract, item, model_scan
 from tests.contracts.store_machine import INDEXES, KEYS, ROWS, Rows, prefixes
 
@@ -42,13 +38,13 @@ class TestSqliteStore(StoreContract):
     @pytest.fixture(autouse=True)
     def files(self, tmp_path: Path) -> Iterator[None]:
         self.paths = (tmp_path / f"{number}.db" for number in count())
-        self.stores: list[OpenedSqlite] = []
+        self.stores: list[OpenedDatabase] = []
         yield
         for opened in self.stores:
             opened.store.close()
 
-    def open(self) -> OpenedSqlite:
-        self.stores.append(OpenedSqlite(next(self.paths)))
+    def open(self) -> OpenedDatabase:
+        self.stores.append(OpenedDatabase(SqliteStore(next(self.paths), synchronous=False)))
         return self.stores[-1]
 
 
@@ -195,60 +191,12 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
         yield store
 
 
-@given(rows=st.dictionaries(st.tuples(TEXTS, TEXTS) | st.tuples(TEXTS), FOUND, max_size=12))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_the_order_of_every_kind_of_field_and_key_is_pythons(
-    store: SqliteStore, rows: dict[tuple[str, ...], Found]
-) -> None:
-    store.roll_back()  # what the last example wrote
-    ours, theirs = store.table(KINDS), MemoryStore([]).table(KINDS)
-    for key, row in rows.items():
-        ours.put(key, row)
-        theirs.put(key, row)
-    for field in FIELDS:
-        assert ours.scan(field, limit=99) == theirs.scan(field, limit=99)
-        for row in rows.values():
-            value = getattr(row, field)
-            if value is None:
-                assert ours.count(field, (None,)) == 0
-                continue
-            assert ours.count(field, (value,)) == theirs.count(field, (value,))
-            assert ours.scan(field, (value,), limit=2) == theirs.scan(field, (value,), limit=2)
-            bounded = ours.scan(field, limit=99, up_to=value)
-            assert bounded == theirs.scan(field, limit=99, up_to=value)
+class TestSqliteTables(DatabaseContract):
+    """The suite of databases on it."""
 
-
-def test_an_enumeration_is_found_by_its_value(store: SqliteStore) -> None:
-    table = store.table(COLOURS)
-    red, blue = Found(colour=Colour.RED), Found(colour=Colour.BLUE)
-    for key, row in {"1": red, "2": blue, "3": Found()}.items():
-        table.put(key, row)
-    assert table.scan("colour", limit=9) == [blue, red]
-    assert table.count("colour", (Colour.RED,)) == 1
-    assert table.scan("colour", limit=9, up_to=Colour.BLUE) == [blue]
-
-
-def test_a_later_field_may_be_none_and_is_found_so(store: SqliteStore) -> None:
-    spec = TableSpec("pairs", Found, pair=("order", "text"))
-    table = store.table(spec)
-    table.put("1", Found(order=1))
-    table.put("2", Found(order=1, text="x"))
-    assert table.scan("pair", (1, None), limit=9) == [Found(order=1)]
-    assert table.count("pair", (1, None)) == 1
-    assert table.count("pair", (1,)) == 2
-
-
-def test_behind_its_fields_an_index_goes_on_with_the_key(store: SqliteStore) -> None:
-    memory = MemoryStore([]).table(ITEMS)
-    table = store.table(ITEMS)
-    for key in "abc":
-        table.put(key, item("left", 1, key))
-        memory.put(key, item("left", 1, key))
-    for prefix, up_to in [(("left", 1), "b"), (("left", 1, "b"), None)]:
-        found = table.scan("shelf", prefix, limit=9, up_to=up_to)
-        assert found == memory.scan("shelf", prefix, limit=9, up_to=up_to) != []
+    @pytest.fixture
+    def store(self, store: SqliteStore) -> SqliteStore:
+        return store
 
 
 def test_a_search_reads_no_more_rows_than_it_returns(store: SqliteStore) -> None:
