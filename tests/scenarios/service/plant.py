@@ -54,7 +54,7 @@ return { mark: args.mark, values };
 """
 SERVER_SETTINGS: Final = """log_files = 2000
 [server]
-token_age = "{token_age}"
+token_age = "3s"
 """
 DESKTOP_SETTINGS: Final = """log_files = 2000
 backend = "command"
@@ -229,7 +229,9 @@ class Plant:
 
     async def prepare(self) -> None:
         """Pair a desktop, add an agent, share a Graph."""
-        self.set_token_age("3s")
+        for folder in self.folders:
+            folder.mkdir()
+            (folder / "config.toml").write_text(SERVER_SETTINGS)
         command = shlex.join([sys.executable, "-I", "-S", marker.__file__, str(self.marks)])
         desktop = self.home / "desktop"
         desktop.mkdir()
@@ -267,12 +269,6 @@ class Plant:
         key = (self.folders[0] / KEY).read_bytes()
         for folder in self.folders[1:]:
             (folder / KEY).write_bytes(key)
-
-    def set_token_age(self, age: str) -> None:
-        """Have servers that are started from now on replace tokens that are older."""
-        for folder in self.folders:
-            folder.mkdir(exist_ok=True)
-            (folder / "config.toml").write_text(SERVER_SETTINGS.format(token_age=age))
 
     # Questions of owners
 
