@@ -37,6 +37,7 @@ COMMANDS = {
     "desktop": "Run shared Graphs on this machine for the agents of a server.",
     "devices": "As a server's owner: pair desktops, list and remove them.",
     "agents": "As a server's owner: add agents, list and remove them.",
+    "link": "As a server's owner: print a link that signs you in to its pages.",
     "agent": "Call a server as an agent: list, run, get, cancel, wait.",
     "config": "Show what a server, desktop or agent is told, and where that was said.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
@@ -105,7 +106,8 @@ GROUPS = {
     "agent": AGENT_COMMANDS,
     "config": CONFIG_COMMANDS,
 }
-ELSEWHERE = {"server": f"{SERVICE}:server"}  # commands whose functions are not in `commands`
+# Commands whose functions are not in `commands`.
+ELSEWHERE = {"server": f"{SERVICE}:server", "link": f"{OWNERS}:link"}
 
 
 def application() -> App:
