@@ -203,6 +203,7 @@ class Plant:
             for folder, address in zip(self.folders, balancer.upstreams, strict=True)
         ]
         self.desktop = Member("desktop", home, "desktop", "run")
+        self.desktop_folder = home / "desktop"
 
     @property
     def members(self) -> list[Member]:
@@ -213,7 +214,7 @@ class Plant:
     def databases(self) -> list[Path]:
         """The files of every store that is a file."""
         servers = [] if self.store else [self.folders[0] / "server.db"]
-        return [*servers, self.home / "desktop" / "relay.db", self.home / "desktop" / "engine.db"]
+        return [*servers, self.desktop_folder / "relay.db", self.desktop_folder / "engine.db"]
 
     async def start(self, member: Member) -> None:
         """Start a process and wait until it serves."""
@@ -233,7 +234,7 @@ class Plant:
             folder.mkdir()
             (folder / "config.toml").write_text(SERVER_SETTINGS)
         command = shlex.join([sys.executable, "-I", "-S", marker.__file__, str(self.marks)])
-        desktop = self.home / "desktop"
+        desktop = self.desktop_folder
         desktop.mkdir()
         (desktop / "config.toml").write_text(DESKTOP_SETTINGS.format(command=command))
         await self.start(self.servers[0])
@@ -279,7 +280,7 @@ class Plant:
 
     async def outbox(self) -> Outbox:
         """What the desktop has not delivered."""
-        sockets = [self.home / "desktop" / "desktop.sock"]
+        sockets = [self.desktop_folder / "desktop.sock"]
         found: Outbox = await self._ask_local(sockets, "relay", ListOutbox(), (Outbox,))
         return found
 

@@ -9,6 +9,7 @@ import trio
 
 from actors.messages import NOT_FOUND, TERMINAL, Failure
 from actors.stores.sqlite import backup, restore, set_aside
+from scenarios.service.credentials import read_credentials
 from tests.scenarios.service import verdict
 from tests.scenarios.service.calls import Wish
 from tests.scenarios.service.plant import LOOK_S, Plant
@@ -19,8 +20,8 @@ async def restored(
 ) -> list[str]:
     """Back up while runs are under way, go on, restore; return what is not as it must be.
 
-    The runs `before` are queued before the backup, those `after` once it is there. The desktop's
-    token may have been replaced meanwhile.
+    The runs `before` are queued before the backup, those `after` once it is there. Between
+    the two the desktop gets a token that the backup does not know.
     """
     server, database = plant.servers[0], plant.databases[0]
     copy = plant.home / "copy.db"
@@ -33,9 +34,14 @@ async def restored(
             await trio.sleep(LOOK_S)
         await trio.sleep(chance.random() * 0.8)
         await trio.to_thread.run_sync(backup, database, copy)
+    known = read_credentials(plant.desktop_folder)
+    await plant.balancer.cut()  # a token that is replaced must have been used
+    await plant.balancer.mend()
     async with trio.open_nursery() as nursery:
         for wish in after:
             nursery.start_soon(wish.live, plant.calls, plant.session)
+    while read_credentials(plant.desktop_folder) == known:  # noqa: ASYNC110  another process's
+        await trio.sleep(LOOK_S)
     marks = verdict.read_marks(plant.marks)
     found = [*verdict.ends([*before, *after], marks, interrupts=False)]
     await server.kill()
