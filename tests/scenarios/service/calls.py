@@ -71,6 +71,11 @@ class Wish:
         last = self.told[-1] if self.told else None
         return last if isinstance(last, GraphRun) and last.status in TERMINAL else None
 
+    @property
+    def lost(self) -> bool:
+        """Whether the server has said that it does not know it."""
+        return bool(self.told) and isinstance(self.told[-1], Failure)
+
     async def live(self, calls: Calls, session: str) -> None:
         """Queue it, cancel it if that is wished, and follow it to its end."""
         await trio.sleep(self.delay_s)
@@ -86,7 +91,7 @@ class Wish:
         if self.ticket and self.cancel_s is not None:
             await trio.sleep(self.cancel_s)
             self.hear(await calls.ask(CancelGraphRun(command_id=self.ticket)))
-        while self.ticket and self.run is None:
+        while self.ticket and self.run is None and not self.lost:
             await self.look(calls)
 
     async def look(self, calls: Calls) -> None:
