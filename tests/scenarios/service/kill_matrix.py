@@ -38,6 +38,7 @@ from tests.scenarios.service.tally import Tally
 
 RUNS: Final = 6  # of a cycle
 END_S: Final = 90.0  # for a cycle; a busy machine takes some seconds
+RESTORED: Final = "restore a backup"  # what a server forgot by it contradicts what it said before
 RARE: Final = 40  # cycles between two of what takes long
 COMPLAINTS_LIMIT: Final = 20
 WEIGHTS: Final = {"kill at a commit": 4}  # of each round of kinds; the others are there once
@@ -64,7 +65,7 @@ class Matrix:
         order = self._rounds(list(kinds))
         for number in range(1, cycles + 1):
             if not self.plant.store and number % RARE == RARE // 2:
-                kind = "restore a backup"
+                kind = RESTORED
                 found = await self._restore()
             else:
                 kind = next(order)
@@ -134,7 +135,7 @@ class Matrix:
             await self._outbox_empty()
         if scope.cancelled_caught:
             return [f"no end: {[wish.told[-1:] for wish in wishes]}"]
-        self.tally.add("restore a backup", wishes, 0.0)
+        self.tally.add(RESTORED, wishes, 0.0)
         await self._new_entries()
         marks = verdict.read_marks(self.plant.marks)
         found += verdict.twice(self.wishes, marks)
@@ -190,6 +191,8 @@ class Matrix:
         await trio.sleep(1.0)  # a command that lost its desktop sleeps for 0.2 s at most
         if left := plant.left_over():
             found.append(f"processes are left: {left}")
+        if not self.tally.cycles[RESTORED]:
+            found += verdict.logged(plant.logs)
         marks = verdict.read_marks(plant.marks)
         self.tally.marks = sum(map(len, marks.values()))
         return [*found, *verdict.twice(self.wishes, marks)]

@@ -216,6 +216,11 @@ class Plant:
         servers = [] if self.store else [self.folders[0] / "server.db"]
         return [*servers, self.desktop_folder / "relay.db", self.desktop_folder / "engine.db"]
 
+    @property
+    def logs(self) -> list[Path]:
+        """The folders of the logs."""
+        return [folder / "logs" for folder in (*self.folders, self.desktop_folder)]
+
     async def start(self, member: Member) -> None:
         """Start a process and wait until it serves."""
         member.start()

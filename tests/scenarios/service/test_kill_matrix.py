@@ -21,7 +21,7 @@ from tests.scenarios.service.strikes import COMMITS, STORES, commit_points
 from tests.scenarios.service.tally import Tally
 
 SEED = 1
-FEW = {"sqlite": 11, "postgres": 5}  # of the ordinary test
+FEW = {"sqlite": 10, "postgres": 4}  # of the ordinary test
 MANY = {"sqlite": 500, "postgres": 200}  # of `make soak`
 
 Say = Callable[[str], None]

@@ -13,6 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 from actors.accounts.messages import AuditEntry
+from scenarios.log_check import check_log
+from scenarios.log_sections import chosen
 from tests.scenarios.service.calls import Wish
 
 Marks = dict[str, list[str]]
@@ -95,3 +97,11 @@ def sound(databases: Iterable[Path]) -> Iterator[str]:
             yield f"{path}: {told}"
         if path.with_name(f"{path.name}.1").exists():
             yield f"{path} was set aside"
+
+
+def logged(folders: Iterable[Path]) -> Iterator[str]:
+    """Complain of logs in which something that must hold does not, as `pullcord log check` does."""
+    for folder in folders:
+        report = check_log(chosen(folder))
+        if report.exit:
+            yield f"{folder} does not pass its check: {report}"
