@@ -373,7 +373,8 @@ async def converse(connection: Connection, handle: Callable[[Connection], Awaita
 def _only_reason(group: BaseExceptionGroup[Any]) -> str:
     """Return the first reason of a group that holds nothing but broken links; raise it if not.
 
-    A link that breaks while its host is being cancelled is no mistake: the cancellation goes on.
+    Of one that broke at the moment when all was cancelled the cancellation alone is raised: the
+    broken link would outlive the scope that is cancelled, and end what has to go on.
     """
     broken, others = group.split((BrokenLinkError, FrameError))
     if others is not None and others.split(trio.Cancelled)[1] is None:

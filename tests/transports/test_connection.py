@@ -380,6 +380,21 @@ async def test_a_cancelled_handler_closes_the_stream() -> None:
         await there.receive()
 
 
+async def test_a_link_that_breaks_while_all_is_cancelled_ends_nothing_else() -> None:
+    connection, _there = connected()
+    with trio.CancelScope() as scope:
+
+        async def handle(_given: Connection) -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.sleep_forever)
+                await wait_all_tasks_blocked()
+                scope.cancel()
+                raise BrokenLinkError("gone")
+
+        await converse(connection, handle)
+    assert scope.cancelled_caught
+
+
 class SlowStream(PipeStream):
     """Waits a moment before it closes."""
 
