@@ -386,6 +386,8 @@ class AccountedServer(Server):
             self.take_sessions(who.id, ())
             self.devices.delete(who.id)
             self.turns.delete(who.id)
+            if self.hints is not None:
+                self.hints.heard.pop(who.id, None)
         context.send(GATEWAY, PrincipalRevoked(principal=who.id, reason=REVOKED.error))
         context.set_timer("keep", 0)
 
