@@ -48,7 +48,9 @@ from actors.messages import (
     NOT_FOUND,
     TERMINAL,
     CancelGraphRun,
+    Complete,
     Completion,
+    Control,
     Failure,
     GetGraphRun,
     GraphRun,
@@ -56,6 +58,7 @@ from actors.messages import (
     Message,
     RunGraphSession,
     SessionMeta,
+    Start,
 )
 from actors.server import SWEEP_LIMIT, SWEEP_PAUSE_US, Server
 from transports.envelope import Envelope
@@ -169,6 +172,8 @@ class AccountedServer(Server):
         self.who, self.sender = who.id, who
         if who.kind == "agent" and not self.may_see(context, who, envelope):
             return NOT_FOUND
+        if who.kind == "device":
+            self.note_strange(context, who, envelope.body)
         if who.kind == "owner":
             answer = self.desk.handlers[kind](context, who, envelope.body)
         else:
@@ -212,10 +217,18 @@ class AccountedServer(Server):
         self.deny(context, who, type(body), body.command_id, outcome)
         return False
 
+    def note_strange(self, context: Context, who: Principal, body: Message) -> None:
+        """Count what a device says of a run that is not its own; its answer tells it nothing."""
+        if isinstance(body, Start | Control | Complete):
+            run = self.runs.get(body.command_id)
+            if run is None or run.device != who.id:
+                outcome = "unknown" if run is None else "another's"
+                self.deny(context, who, type(body), body.command_id, outcome)
+
     def deny(
         self, context: Context, who: Principal, kind: type[Message], subject: str, outcome: str
     ) -> None:
-        """Count what an agent was refused."""
+        """Count what a principal was refused."""
         self.audit.count(context, who.owner, who.id, _name(kind), subject, outcome)
 
     # The gateway
@@ -397,6 +410,8 @@ class AccountedServer(Server):
             self.take_sessions(who.id, ())
             self.devices.delete(who.id)
             self.turns.delete(who.id)
+            if self.hints is not None:
+                self.hints.heard.pop(who.id, None)
         context.send(GATEWAY, PrincipalRevoked(principal=who.id, reason=REVOKED.error))
         context.set_timer("keep", 0)
 

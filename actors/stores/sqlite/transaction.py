@@ -90,6 +90,11 @@ class Transaction:
         self._failed: StoreError | None = None
         self.writable = reserve.take() and self._can_write()
 
+    @property
+    def wrote(self) -> bool:
+        """Whether anything waits for a commit."""
+        return bool(self._written)
+
     # Reading and writing
 
     def read(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:

@@ -105,8 +105,12 @@ def test_an_agent_needs_the_scope() -> None:
 
 def test_a_revoked_principal_is_told_so_whatever_it_says() -> None:
     place = Place()
+    hints = place.server.actor.hints
+    assert hints is not None
+    assert place.device in hints.heard
     place.server.deliver(place.owner, RevokeAgent(agent=place.agent))
     place.server.deliver(place.owner, RevokeDevice(device=place.device))
+    assert place.device not in hints.heard, "what is kept of devices grows with those there are"
     (sent,) = place.server.deliver(place.agent, GetGraphRun(command_id="x"))
     assert isinstance(sent.body, PrincipalRevoked)
     (sent,) = place.server.sync(place.device, (meta(1),))
