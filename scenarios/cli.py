@@ -74,6 +74,7 @@ DESKTOP_COMMANDS = {
     f"{DESKS}:desktop_sessions": "List the sessions.",
     f"{DESKS}:desktop_history": "List what ran here.",
     f"{DESKS}:desktop_outbox": "List the results that the server has not accepted yet.",
+    f"{DESKS}:desktop_approvals": "List tool calls that wait for you; allow or deny one.",
     f"{DESKS}:desktop_status": "Print how this desktop stands; --watch again and again.",
 }
 DEVICES_COMMANDS = {

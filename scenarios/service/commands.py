@@ -62,6 +62,9 @@ def server(
 
 def desktop_run(
     *,
+    tools: Annotated[
+        str | None, flag("Your settings of tools: which agents have, and what you are asked for.")
+    ] = None,
     reach: Annotated[ReachFlags, Flat] = NOWHERE,
     record: Annotated[bool | None, Record] = None,
     config: Annotated[Path | None, ConfigFile] = None,
@@ -76,7 +79,7 @@ def desktop_run(
     from scenarios.service.files import home
 
     place = folder or home() / "desktop"
-    flags = {**vars(reach), "record": record}
+    flags = {**vars(reach), "tools": tools, "record": record}
     file = file_of(place, config)
     resolved = resolve(DesktopSettings, flags, file, tables=("relay", "engine"))
     return run_desktop(resolved, place)

@@ -26,6 +26,7 @@ from actors.desktop.messages import (
     SessionSaved,
     SessionState,
 )
+from actors.graphs.messages import Approvals, Decided, ListApprovals
 from actors.graphs.meta import read_script
 from actors.messages import Noted, Share, Unshare
 from scenarios.graph_check import problems_of
@@ -48,6 +49,7 @@ class Desk(LocalCaller):
 
     heard = (
         SessionSaved, SessionList, History, HistoryOf, Outbox, DesktopStatus, EngineStatus, Noted,
+        Approvals, Decided,
     )  # fmt: skip
     absent = ("no desktop runs here", NO_DESKTOP)
 
@@ -198,20 +200,26 @@ def show_status(desk: Desk, *, json: bool) -> int:
     """Print how the desktop stands."""
     relay: DesktopStatus = desk.ask(GetDesktopStatus(), RELAY)
     engine: EngineStatus = desk.ask(GetEngineStatus(), ENGINE)
+    asks: Approvals = desk.ask(ListApprovals(), ENGINE)
     if json:
-        sys.stdout.write(indented({"relay": plain(relay), "engine": plain(engine)}))
+        waiting = len(asks.waiting)
+        shown = {"relay": plain(relay), "engine": plain(engine), "approvals": waiting}
+        sys.stdout.write(indented(shown))
         return 0
-    sys.stdout.writelines(f"{line}\n" for line in _status_lines(relay, engine))
+    sys.stdout.writelines(f"{line}\n" for line in _status_lines(relay, engine, len(asks.waiting)))
     return 0
 
 
-def _status_lines(relay: DesktopStatus, engine: EngineStatus) -> Iterator[str]:
+def _status_lines(relay: DesktopStatus, engine: EngineStatus, asks: int) -> Iterator[str]:
     synced = "never" if relay.synced_us is None else f"{_words(relay.synced_us)} ago"
     silent = f", {relay.silent} since without an answer" if relay.silent else ""
     yield f"synced     {synced}{silent}"
     yield f"takes work {'yes' if relay.refuses is None else f'no: {relay.refuses}'}"
     for run in relay.running:
         yield f"{run.phase:10} {run.command_id}  {run.slug}, for {_words(run.for_us)}"
+    if asks:
+        calls = "1 tool call waits" if asks == 1 else f"{asks} tool calls wait"
+        yield f"asks you   {calls} for your answer: pullcord desktop approvals"
     yield f"waiting    {relay.waiting} of the server's runs, {engine.waiting} at the engine"
     age = f", the oldest for {_words(relay.outbox_age_us)}" if relay.outbox else ""
     yield f"outbox     {relay.outbox} results{age}"

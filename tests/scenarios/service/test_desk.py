@@ -22,6 +22,7 @@ from actors.desktop.messages import (
     SessionState,
     Unsent,
 )
+from actors.graphs.messages import Approvals
 from actors.messages import Noted, SessionMeta, Share, Unshare
 from scenarios.problems import ScenarioError
 from scenarios.service import desk as desks
@@ -66,6 +67,7 @@ STATUS = DesktopStatus(
     adopted=0,
 )
 ENGINE = EngineStatus(up_us=1, running=1, waiting=0, saved=3, unreported=0, writable=True)
+NONE = Approvals(waiting=())
 
 
 class Asked(Desk):
@@ -177,7 +179,9 @@ def test_the_outbox_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_how_a_desktop_stands(capsys: pytest.CaptureFixture[str]) -> None:
-    desks.show_status(Asked(GetDesktopStatus=STATUS, GetEngineStatus=ENGINE), json=False)
+    desks.show_status(
+        Asked(GetDesktopStatus=STATUS, GetEngineStatus=ENGINE, ListApprovals=NONE), json=False
+    )
     assert capsys.readouterr().out.splitlines() == [
         "synced     1s ago",
         "takes work yes",
@@ -187,7 +191,9 @@ def test_how_a_desktop_stands(capsys: pytest.CaptureFixture[str]) -> None:
         "sessions   2 of 3 shared",
         "disk       fine",
     ]
-    desks.show_status(Asked(GetDesktopStatus=STATUS, GetEngineStatus=ENGINE), json=True)
+    desks.show_status(
+        Asked(GetDesktopStatus=STATUS, GetEngineStatus=ENGINE, ListApprovals=NONE), json=True
+    )
     assert json.loads(capsys.readouterr().out)["relay"]["waiting"] == 2
 
 
