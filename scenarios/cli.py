@@ -39,6 +39,7 @@ COMMANDS = {
     "agents": "As a server's owner: add agents, list and remove them.",
     "agent": "Call a server as an agent: list, run, get, cancel, wait.",
     "config": "Show what a server, desktop or agent is told, and where that was said.",
+    "tour": "See all of it on this machine in half a minute, killed twice, and narrated.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
     "schema": "Print the JSON Schema of scenario files, for editors.",
 }
@@ -78,7 +79,7 @@ DESKTOP_COMMANDS = {
     f"{DESKS}:desktop_status": "Print how this desktop stands; --watch again and again.",
 }
 DEVICES_COMMANDS = {
-    f"{OWNERS}:devices_code": "Print a code that pairs one desktop.",
+    f"{OWNERS}:devices_pair": "Print a code that pairs one desktop.",
     f"{OWNERS}:devices_list": "List the paired desktops.",
     f"{OWNERS}:devices_revoke": "Remove a desktop.",
 }
@@ -106,7 +107,10 @@ GROUPS = {
     "agent": AGENT_COMMANDS,
     "config": CONFIG_COMMANDS,
 }
-ELSEWHERE = {"server": f"{SERVICE}:server"}  # commands whose functions are not in `commands`
+ELSEWHERE = {
+    "server": f"{SERVICE}:server",
+    "tour": f"{SERVICE}:tour",
+}  # commands whose functions are not in `commands`
 
 
 def application() -> App:

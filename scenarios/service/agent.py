@@ -216,13 +216,22 @@ def code_of(run: GraphRun) -> int:
     return int(run.status in TERMINAL and run.status != "completed")
 
 
+def _asks(run: GraphRun) -> str:
+    """Return for whom a run waits, if it waits for its desktop's owner."""
+    calls = run.awaiting_approval
+    if calls is msgspec.UNSET or not calls:
+        return ""
+    waiting = "1 tool call waits" if calls == 1 else f"{calls} tool calls wait"
+    return f", {waiting} for the desktop's owner"
+
+
 def show(run: GraphRun, *, json: bool) -> None:
     """Print a run: its result alone on stdout if it has one, all else on stderr; or all as JSON."""
     if json:
         sys.stdout.write(indented(plain(run)))
         return
     if run.status not in TERMINAL:
-        sys.stdout.write(f"{run.command_id}  {run.status}\n")
+        sys.stdout.write(f"{run.command_id}  {run.status}{_asks(run)}\n")
         return
     error = f": {run.error}" if run.error else ""
     say(f"{run.command_id} is {run.status}{error}, {run.total_tokens:,} tokens")

@@ -84,5 +84,5 @@ def _lines(one: Approval) -> Iterator[str]:
     width_columns = shutil.get_terminal_size().columns
     yield from heading(one, width_columns)
     yield from framed(one, width_columns)
-    yield f"  it waits since {shown_time(one.waited_us)}; denied in {shown_time(one.left_us)}"
+    yield f"  it has waited {shown_time(one.waited_us)}; denied in {shown_time(one.left_us)}"
     yield f"  {COMMAND} allow|deny {one.run} {one.call}"

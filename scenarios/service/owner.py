@@ -81,7 +81,7 @@ def list_devices(owner: Owner, *, json: bool) -> int:
         warning = "  A COPY OF ITS TOKEN WAS USED" if one.reused else ""
         sys.stdout.write(f"{one.device}  {one.name}  {state}, {one.open_runs} open{warning}\n")
     if not found:
-        say("no device is paired: pullcord devices code")
+        say("no device is paired: pullcord devices pair")
     return 0
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scenarios.service.owner import Owner
 
 
-def devices_code(
+def devices_pair(
     *,
     json: Annotated[bool, switch(JSON_HELP)] = False,
     reach: Annotated[ReachFlags, Flat] = NOWHERE,

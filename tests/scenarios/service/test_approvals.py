@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from actors.graphs.messages import Approval, Approvals, Decide, Decided
+from actors.messages import GetGraphRun
 from scenarios.problems import ScenarioError
 from scenarios.service import approvals
 from scenarios.service.desk import Desk
@@ -32,7 +33,7 @@ LISTED = """\
 shell__note: agent 2 of notes wants to call it
   | label: writer
   | text: "buy milk\\nallow it?"
-  it waits since 5 s; denied in 10 min
+  it has waited 5 s; denied in 10 min
   pullcord desktop approvals allow|deny c-1 7
 """
 
@@ -165,6 +166,10 @@ def test_a_call_waits_for_its_owner_through_a_kill_and_is_made_once(deployed: Wi
     asked = deployed.until_it_asks()
     assert (asked.run, asked.arguments) == (ticket, {"text": "milk"})
     assert "asks you   1 tool call waits" in deployed.command("desktop", "status").out
+    while deployed.ask(GetGraphRun(command_id=ticket)).awaiting_approval != 1:
+        threading.Event().wait(0.02)
+    told = deployed.command("agent", "get", ticket).out
+    assert told == f"{ticket}  running, 1 tool call waits for the desktop's owner\n"
 
     desktop.kill()
     desktop = deployed.run_desktop()
