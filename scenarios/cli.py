@@ -37,6 +37,7 @@ COMMANDS = {
     "desktop": "Run shared Graphs on this machine for the agents of a server.",
     "devices": "As a server's owner: pair desktops, list and remove them.",
     "agents": "As a server's owner: add agents, list and remove them.",
+    "link": "As a server's owner: print a link that signs you in to its pages.",
     "agent": "Call a server as an agent: list, run, get, cancel, wait.",
     "config": "Show what a server, desktop or agent is told, and where that was said.",
     "tour": "See all of it on this machine in half a minute, killed twice, and narrated.",
@@ -107,10 +108,12 @@ GROUPS = {
     "agent": AGENT_COMMANDS,
     "config": CONFIG_COMMANDS,
 }
+# Commands whose functions are not in `commands`.
 ELSEWHERE = {
     "server": f"{SERVICE}:server",
+    "link": f"{OWNERS}:link",
     "tour": f"{SERVICE}:tour",
-}  # commands whose functions are not in `commands`
+}
 
 
 def application() -> App:

@@ -76,7 +76,9 @@ RULES: list[tuple[Rule, dict[str, str], dict[str, str]]] = [
         {
             "logs/a.py": "from textual.app import App\nclass A(App[int]):\n    def go(self): ...\n",
             "logs/c.py": "import pytest\nclass C(pytest.Item):\n    def run(self): ...\n",
-            "scenarios/b.py": "from logs.a import A\nfrom logs.c import C\nA(C)\n",
+            "logs/d.py": "import trio\nclass D(trio.abc.Clock):\n    async def go(self): ...\n",
+            "scenarios/b.py": "from logs.a import A\nfrom logs.c import C\nfrom logs.d import D\n"
+            "A(C, D)\n",
         },
     ),
     (

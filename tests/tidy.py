@@ -25,7 +25,7 @@ FILE_LIMIT_LINES = 500
 LAYOUT_LINES = range(3, 10)
 
 # Packages that call the methods of classes which derive from theirs.
-FRAMEWORKS = frozenset(("pytest", "textual"))
+FRAMEWORKS = frozenset(("pytest", "textual", "trio"))
 
 SKIPPED_FOLDERS = frozenset(("results", "__pycache__", "dist", "node_modules"))
 TEXT_SUFFIXES = frozenset((".py", ".toml", ".md", ".js", ".j2", ".css", ".txt", ".json"))
@@ -208,7 +208,8 @@ def users_methods(modules: dict[str, str]) -> set[tuple[str, str]]:
         methods |= {
             (name, member.name)
             for member in node.body
-            if isinstance(member, ast.FunctionDef) and not member.name.startswith("_")
+            if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
+            and not member.name.startswith("_")
         }
     return methods
 
@@ -226,7 +227,7 @@ def dead_definitions(tree: Tree) -> Iterator[str]:
     for path, source in modules.items():
         for name, node in definitions(parse(source)):
             called = is_called_from_outside(name, node) or (
-                name in public and isinstance(node, ast.FunctionDef)
+                name in public and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             )
             if not called and used[name] <= references(path, node)[name]:
                 yield f"{path}:{node.lineno}: nothing uses {name}"

@@ -66,6 +66,20 @@ class PrincipalToken(Message, frozen=True, kw_only=True):
         return f"PrincipalToken(principal={self.principal!r}, name={self.name!r})"
 
 
+class MakeLink(Message, frozen=True, kw_only=True):
+    """Owner asks for a link that signs it in to the server's pages, once."""
+
+
+class SignInLink(Message, frozen=True, kw_only=True):
+    """Server tells an owner a link that signs it in, for so long."""
+
+    url: str
+    expires_in_us: int
+
+    def __repr__(self) -> str:
+        return f"SignInLink(expires_in_us={self.expires_in_us})"
+
+
 class NewToken(Message, frozen=True, kw_only=True):
     """Server gives a device its next token; the first use of it ends the one before."""
 

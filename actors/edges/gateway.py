@@ -30,8 +30,10 @@ from actors.accounts.messages import (
 from actors.edges.door import (
     NAMELESS,
     PAIRING,
+    MakeLink,
     NewToken,
     PairDevice,
+    SignInLink,
     hash_code,
     hash_token,
     make_token,
@@ -39,7 +41,7 @@ from actors.edges.door import (
 from actors.edges.grants import with_secret
 from actors.edges.line import Inside, Line
 from actors.edges.switchboard import Switchboard
-from actors.messages import Sync
+from actors.messages import Failure, Sync
 from transports.acceptor import Acceptor, address_of
 from transports.codec import FrameError
 from transports.connection import BrokenLinkError, Connection, Log, Peer, Timings
@@ -52,6 +54,7 @@ ASK_S = 8.0  # for an answer of the server; a greeting has 10 s
 DENIAL_S = 0.25  # before which nobody is denied: how long the look-up took can't be told
 PAIRING_LIMIT = 8  # strangers with a code at a time
 PAIRING_S = 20.0  # a code is typed before connecting
+NO_PAGES = Failure(code="no_pages", error="this server has no pages: start it with --http")
 BUSY = "the server is too busy to say who you are: try again"
 
 
@@ -62,6 +65,7 @@ class Guest(msgspec.Struct):
     kind: Literal["owner", "agent", "device", "pairing"]
     address: str
     rotate: bool = False
+    name: str = ""
 
 
 class Gateway:
@@ -72,11 +76,14 @@ class Gateway:
         self.log = log
         self._inside = inside
         self._key = key
+        self.on_revoked: list[Callable[[str], None]] = []  # who else lets principals in
+        self.make_link: Callable[[str, str], SignInLink | Failure] = lambda _id, _name: NO_PAGES
         self._answers: dict[int, Callable[[Any], None]] = {}  # to questions of our own
         self._pairing = 0
         self._codecs: dict[str, WireCodec] = {
             kind: WireCodec(types) for kind, types in MAY_SEND.items()
         }
+        self._codecs["owner"] = WireCodec((*MAY_SEND["owner"], MakeLink))
         self._codecs[PAIRING] = WireCodec([PairDevice])
         self._wire = self._codecs["agent"]  # to encode, any of them
         self.board = Switchboard(inside, self._wire)
@@ -85,7 +92,7 @@ class Gateway:
 
     def take(self, envelope: Envelope[Any]) -> bool:
         """Send a message on its way; False if there is no connection for it."""
-        if envelope.target == GATEWAY:
+        if envelope.target == GATEWAY or envelope.reply_to in self._answers:
             self._hear_server(envelope)
             return True
         if isinstance(envelope.body, PrincipalRevoked):
@@ -95,20 +102,24 @@ class Gateway:
 
     # The server's own words
 
-    async def ask(self, body: Any) -> Any:
-        """Ask the server a question of our own; None if it doesn't answer in time."""
+    async def ask(self, body: Any, source: str = GATEWAY, limit_s: float = ASK_S) -> Any:
+        """Ask the server a question of our own, or of an owner who came in by another way.
+
+        The answer has the secret that an owner asked for. None if it doesn't come in time.
+        """
+        body, amend = with_secret(body, self._key)
         number = self._inside.number()
         heard: list[Any] = []
         told = trio.Event()
 
         def hear(answer: Any) -> None:
-            heard.append(answer)
+            heard.append(answer if amend is None else amend(answer))
             told.set()
 
         self._answers[number] = hear
         try:
-            with trio.move_on_after(ASK_S):
-                await self._inside.enter(Envelope(number, GATEWAY, SERVER, 0, 0, body))
+            with trio.move_on_after(limit_s):
+                await self._inside.enter(Envelope(number, source, SERVER, 0, 0, body))
                 await told.wait()
         finally:
             self._answers.pop(number, None)
@@ -118,11 +129,13 @@ class Gateway:
         hear = self._answers.pop(envelope.reply_to, None)
         if hear is not None:
             hear(envelope.body)
-        elif isinstance(envelope.body, PrincipalRevoked):
+        if isinstance(envelope.body, PrincipalRevoked):
             self._revoke(envelope.body)
 
     def _revoke(self, notice: PrincipalRevoked) -> None:
         self.board.close(notice.principal, f"revoked: {notice.reason}")
+        for hear in self.on_revoked:
+            hear(notice.principal)
 
     # Who is there
 
@@ -147,7 +160,7 @@ class Gateway:
             body = Authenticate(token_hash=hash_token(hello.token), name=name, address=address)
         answer = await self.ask(body)
         if isinstance(answer, Authenticated):
-            return Guest(answer.principal, answer.kind, address, answer.rotate)
+            return Guest(answer.principal, answer.kind, address, answer.rotate, answer.name)
         return answer.error if isinstance(answer, Denied) else BUSY
 
     # In
@@ -165,6 +178,11 @@ class Gateway:
         told = self._codecs[guest.kind].decode(frame, guest.principal)
         if told.target != SERVER:
             raise FrameError(f"a message to {told.target}, but only {SERVER} is here")
+        if isinstance(told.body, MakeLink):
+            answer = self.make_link(guest.principal, guest.name)
+            out = Envelope(self._inside.number(), SERVER, guest.principal, told.id, 0, answer)
+            line.post(self._wire.encode(out))
+            return
         body, amend = with_secret(told.body, self._key)
         if guest.rotate and isinstance(body, Sync):
             guest.rotate = False

@@ -35,6 +35,12 @@ def server(
     plain: Annotated[
         bool | None, switch("Listen without TLS although other machines can reach it.")
     ] = None,
+    http: Annotated[
+        str | None, flag("Where its pages and metrics are, HOST:PORT; by default nowhere.")
+    ] = None,
+    http_url: Annotated[
+        str | None, flag("The URL by which browsers elsewhere reach those pages.")
+    ] = None,
     record: Annotated[bool | None, Record] = None,
     config: Annotated[Path | None, ConfigFile] = None,
     folder: Annotated[Path | None, Folder] = None,
@@ -54,6 +60,8 @@ def server(
         "tls_cert": tls_cert,
         "tls_key": tls_key,
         "plain": plain,
+        "http": http,
+        "http_url": http_url,
         "record": record,
     }
     resolved = resolve(ServerSettings, flags, file_of(place, config), tables=("server",))

@@ -62,6 +62,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         False
     )
     connections: Annotated[int, msgspec.Meta(ge=1), "how many connections it takes"] = 4096
+    http: Annotated[str, "where it serves HTTP, HOST:PORT; empty is nowhere"] = ""
+    http_url: Annotated[str, "the URL by which browsers elsewhere reach that"] = ""
     record: Whole = False
     log_files: Files = FILES
     log_size: FileSize = FILE_SIZE

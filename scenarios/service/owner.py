@@ -24,7 +24,7 @@ from actors.accounts.messages import (
     RevokeAgent,
     RevokeDevice,
 )
-from actors.edges.door import PairingCode, PrincipalToken
+from actors.edges.door import MakeLink, PairingCode, PrincipalToken, SignInLink
 from scenarios.graph_files import refusal
 from scenarios.json_text import indented
 from scenarios.service.client import BOOT, LocalCaller, plain
@@ -41,7 +41,7 @@ NO_SERVER: Final = "start it there: pullcord server; or give --server and an own
 class Owner(LocalCaller):
     """Who asks, and over which way."""
 
-    heard = (Agents, Changed, Devices, PairingCode, PrincipalToken)
+    heard = (Agents, Changed, Devices, PairingCode, PrincipalToken, SignInLink)
     absent = ("no server runs here", NO_SERVER)
     refused = "is this an owner's token?"
 
@@ -67,6 +67,17 @@ def show_code(owner: Owner, *, json: bool) -> int:
     sys.stdout.write(f"{told.code}\n")
     say(f"good once, within {Duration(told.expires_in_us)}; on the desktop:")
     say(f"pullcord desktop pair {told.code} --server HOST:PORT")
+    return 0
+
+
+def show_link(owner: Owner, *, json: bool) -> int:
+    """Print a link that signs the owner in to the server's pages."""
+    told: SignInLink = owner.ask(MakeLink())
+    if json:
+        sys.stdout.write(indented(plain(told)))
+        return 0
+    sys.stdout.write(f"{told.url}\n")
+    say(f"good once, within {Duration(told.expires_in_us)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The commands of a server's owner: `devices` and `agents`."""
+"""The commands of a server's owner: `devices`, `agents` and `link`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,18 @@ from scenarios.service.flags import JSON_HELP, NOWHERE, Flat, ReachFlags, Server
 
 if TYPE_CHECKING:
     from scenarios.service.owner import Owner
+
+
+def link(
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Print a link that signs you in, once, to the pages of a server with --http."""
+    from scenarios.service.owner import show_link
+
+    return show_link(_owner(reach, folder), json=json)
 
 
 def devices_pair(

@@ -26,6 +26,7 @@ from scenarios.service.files import (
 )
 from scenarios.service.process import open_log, say, serve
 from scenarios.service.reach import is_here, server_context
+from scenarios.service.web import web_edge
 from scenarios.service.world import ServiceWorld
 from transports.connection import Peer
 from transports.handshake import PROTOCOL
@@ -70,6 +71,8 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
             settings.connections,
         )
         world.edges.append(doors)
+        if settings.http:
+            world.edges.append(web_edge(settings, origins, gateway, world))
 
         def ready() -> None:
             how = "in plain" if tls is None else "over TLS"

@@ -31,6 +31,7 @@ from actors.stores.failures import (
 )
 from actors.supervisor import RestartPolicy
 from logs.record import Recorder
+from scenarios.service.meter import Meter
 from transports.envelope import Envelope
 from transports.memory import DOWN, Post
 
@@ -112,10 +113,11 @@ class ServiceWorld(DurableWorld):
 
     context_type = ServiceContext
 
-    def __init__(self, name: str, say: Callable[[str], None], seed: int | None = None) -> None:
-        self.seed = secrets.randbits(62) if seed is None else seed
+    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+        self.seed = secrets.randbits(62)
         self.say = say
         self.edges: list[Edge] = []
+        self.meter = Meter()
         self.on_ready: Callable[[], None] = lambda: None
         self._stamp_us = 0
         self._flush: Callable[[], None] = lambda: None
@@ -219,6 +221,15 @@ class ServiceWorld(DurableWorld):
         return all(edge.idle for edge in self.edges)
 
     # Turns
+
+    async def _in_turn(self, actor: DurableContext, turn: Any, take: Callable[[], Any]) -> None:
+        with self.meter.turns.measured():
+            await super()._in_turn(actor, turn, take)
+
+    async def _commit_held(self, actor: DurableContext) -> None:
+        if actor.held:
+            with self.meter.commits.measured():
+                await super()._commit_held(actor)
 
     async def _boot(self, actor: HostContext) -> None:
         while True:

@@ -184,7 +184,7 @@ def test_nothing_of_a_context_is_forgotten() -> None:
     """A new slot must be kept in a checkpoint, or be known to stay what it is between turns."""
     kept = {"timers", "open_questions", "frozen", "clock", "store", "streams", "_boot_us"}
     never = {"_world", "_id_mark", "name", "actor", "handlers", "on_timer", "links"}
-    never |= {"watchers", "_heap", "_questions", "blocking"}
+    never |= {"watchers", "_heap", "_questions", "blocking", "hurry"}
     tasks = {"mailbox", "lock", "scope", "threaded", "put_off"}  # of hosts that wait
     in_turns = {"effects", "journal", "numbers", "expected", "made", "said", "writes"}
     in_turns |= {"traceparent"}  # set as a turn begins

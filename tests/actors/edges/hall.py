@@ -21,9 +21,11 @@ from actors.accounts.messages import (
     Paired,
 )
 from actors.edges.door import (
+    MakeLink,
     NewToken,
     PairDevice,
     PrincipalToken,
+    SignInLink,
     hash_token,
 )
 from actors.edges.gateway import SERVER, Door, Gateway
@@ -64,6 +66,8 @@ CODEC = WireCodec(
         ListAgents,
         NewPairingCode,
         PairDevice,
+        MakeLink,
+        SignInLink,
         AuthenticateLocal,
         Changed,
     ]

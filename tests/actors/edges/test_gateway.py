@@ -24,13 +24,15 @@ from actors.accounts.messages import (
     Rotation,
 )
 from actors.edges.door import (
+    MakeLink,
     NewToken,
     PairDevice,
+    SignInLink,
     hash_code,
     hash_token,
     make_token,
 )
-from actors.edges.gateway import DENIAL_S, SERVER
+from actors.edges.gateway import DENIAL_S, NO_PAGES, SERVER
 from actors.messages import (
     Commands,
     GetGraphRun,
@@ -73,7 +75,7 @@ async def test_the_source_is_who_the_token_belongs_to(autojump_clock: MockClock)
 
 @pytest.mark.parametrize(
     ("name", "token"),
-    [("agt_1", "wrong"), ("agt_1", token_of("agt_2")), ("nobody", token_of("nobody")), ("x", "")],
+    [("agt_1", "a guess"), ("agt_1", token_of("agt_2")), ("nobody", token_of("nobody")), ("x", "")],
 )
 async def test_who_is_not_known_is_told_so_and_not_sooner_than_anybody(
     name: str, token: str, autojump_clock: MockClock
@@ -282,3 +284,76 @@ async def test_a_stranger_may_say_nothing_but_a_code(autojump_clock: MockClock) 
         assert it.inside.heard == []
         with pytest.raises(RefusedError):
             await greet(it.local.connect(), Hello(name="pairing", boot="b", token=CHOSEN), TIMINGS)
+
+
+# Links to pages
+
+
+async def test_a_server_without_pages_has_no_links(autojump_clock: MockClock) -> None:
+    async with hall(autojump_clock) as it:
+        owner = await it.enter("own_1")
+        await say(owner, MakeLink(), number=3)
+        told = await hear(owner)
+        assert (told.reply_to, told.body) == (3, NO_PAGES)
+        assert it.inside.bodies("own_1") == []
+
+
+async def test_a_link_is_for_the_owner_who_asks(autojump_clock: MockClock) -> None:
+    async with hall(autojump_clock) as it:
+        it.gateway.make_link = lambda principal, name: SignInLink(
+            url=f"{principal} {name}", expires_in_us=1
+        )
+        owner = await it.enter("own_1")
+        await say(owner, MakeLink())
+        assert (await hear(owner)).body == SignInLink(url="own_1 n", expires_in_us=1)
+        agent = await it.enter("agt_1")
+        await say(agent, MakeLink())
+        assert await is_over(agent)
+
+
+# Owners who came in by another way
+
+
+async def test_an_owner_who_came_in_by_another_way_is_asked_for(
+    autojump_clock: MockClock,
+) -> None:
+    def answer(envelope: Envelope[Any]) -> Any:
+        return PrincipalAdded(principal="agt_9", name=envelope.body.name)
+
+    async with hall(autojump_clock, answer) as it:
+        connected = await it.enter("own_1")
+        told = await it.gateway.ask(AddAgent(name="x", token_hash=CHOSEN), "own_1")
+        [asked] = it.inside.bodies("own_1")
+        assert asked.token_hash == hash_token(told.token) != CHOSEN
+        assert it.inside.lost == []
+        await say(connected, AddAgent(name="y"), number=5)
+        assert (await hear(connected)).reply_to == 5  # the answer before was not for it
+
+
+async def test_an_answer_that_comes_too_late_is_nobody_elses(autojump_clock: MockClock) -> None:
+    async with hall(autojump_clock) as it:
+        connected = await it.enter("own_1")
+        since_s = trio.current_time()
+        assert await it.gateway.ask(ListAgents(), "own_1", 2.0) is None
+        assert trio.current_time() - since_s == pytest.approx(2.0)
+        it.inside.reply(it.inside.heard[-1], Changed(subject="late"))
+        assert it.inside.lost == [(Changed(subject="late"), "disconnected")]
+        await say(connected, ListAgents())
+        await wait_all_tasks_blocked()
+        it.inside.reply(it.inside.heard[-1], Changed(subject="its own"))
+        assert (await hear(connected)).body == Changed(subject="its own")
+
+
+@pytest.mark.parametrize("asked", [True, False])
+async def test_other_ways_in_hear_who_is_revoked(autojump_clock: MockClock, asked: bool) -> None:
+    notice = PrincipalRevoked(principal="own_1", reason="removed")
+    async with hall(autojump_clock, lambda _envelope: notice) as it:
+        heard: list[str] = []
+        it.gateway.on_revoked.append(heard.append)
+        connected = await it.enter("own_1")
+        if asked:
+            assert await it.gateway.ask(ListAgents(), "own_1") == notice
+        else:
+            it.gateway.take(Envelope(1, SERVER, GATEWAY, 0, 0, notice))
+        assert heard == ["own_1"]
+        assert await is_over(connected)
