@@ -37,6 +37,8 @@ COMMANDS = {
     "desktop": "Run shared Graphs on this machine for the agents of a server.",
     "devices": "As a server's owner: pair desktops, list and remove them.",
     "agents": "As a server's owner: add agents, list and remove them.",
+    "runs": "As a server's owner: see every run and what it waits for; cancel, forget.",
+    "audit": "As a server's owner: who did what, denied reads too.",
     "link": "As a server's owner: print a link that signs you in to its pages.",
     "agent": "Call a server as an agent: list, run, get, cancel, wait.",
     "config": "Show what a server, desktop or agent is told, and where that was said.",
@@ -67,6 +69,7 @@ GRAPH_COMMANDS = {
 SERVICE = f"{__package__}.service.commands"
 DESKS = f"{__package__}.service.desk_commands"
 OWNERS = f"{__package__}.service.owner_commands"
+RUNS = f"{__package__}.service.run_commands"
 AGENTS = f"{__package__}.service.agent_commands"
 DESKTOP_COMMANDS = {
     f"{SERVICE}:desktop_run": "Stay connected to a server, and run what it queues.",
@@ -89,6 +92,12 @@ AGENTS_COMMANDS = {
     f"{OWNERS}:agents_list": "List the agents.",
     f"{OWNERS}:agents_revoke": "Remove an agent.",
 }
+RUNS_COMMANDS = {
+    f"{RUNS}:runs_list": "List the runs of your agents.",
+    f"{RUNS}:runs_show": "Print all of a run, and what it waits for.",
+    f"{RUNS}:runs_cancel": "Cancel a run.",
+    f"{RUNS}:runs_forget": "Delete an ended run, before its time.",
+}
 AGENT_COMMANDS = {
     f"{AGENTS}:agent_list": "List the sessions that a project shares.",
     f"{AGENTS}:agent_run": "Queue a run of a session; --wait waits for its end.",
@@ -105,12 +114,14 @@ GROUPS = {
     "desktop": DESKTOP_COMMANDS,
     "devices": DEVICES_COMMANDS,
     "agents": AGENTS_COMMANDS,
+    "runs": RUNS_COMMANDS,
     "agent": AGENT_COMMANDS,
     "config": CONFIG_COMMANDS,
 }
 # Commands whose functions are not in `commands`.
 ELSEWHERE = {
     "server": f"{SERVICE}:server",
+    "audit": f"{RUNS}:audit",
     "link": f"{OWNERS}:link",
     "tour": f"{SERVICE}:tour",
 }

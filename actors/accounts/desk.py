@@ -24,6 +24,7 @@ from actors.accounts.messages import (
     DeviceListing,
     DevicePresence,
     Devices,
+    ExplainRun,
     ForgetRun,
     GetServerStatus,
     ListAgents,
@@ -44,6 +45,7 @@ from actors.accounts.messages import (
     SetOpenLimit,
     ShowRun,
 )
+from actors.accounts.reasons import explained
 from actors.accounts.rows import OwnedRun, Principal
 from actors.accounts.tokens import display_name
 from actors.actor import Context
@@ -93,6 +95,7 @@ class OwnersDesk:
             SetOpenLimit: self.set_open_limit,
             ListRuns: self.list_runs,
             ShowRun: self.show_run,
+            ExplainRun: self.explain_run,
             CancelRun: self.cancel_run,
             ForgetRun: self.forget_run,
             ListAudit: self.list_audit,
@@ -315,6 +318,11 @@ class OwnersDesk:
             completion=run.completion,
             late=None if run.late is None else msgspec.structs.replace(run.late, result=None),
         )
+
+    def explain_run(self, context: Context, owner: Principal, body: ExplainRun) -> Message:
+        """Tell what a run waits for, and where."""
+        run = self.run_of(owner, body.command_id)
+        return NO_RUN if run is None else explained(self.server, run, context.stamp_us)
 
     def cancel_run(self, context: Context, owner: Principal, body: CancelRun) -> Message:
         """Cancel a run as its agent could."""

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import trio
 
+from actors.accounts.messages import ExplainRun, RunExplained
 from actors.messages import (
     TERMINAL,
     CancelGraphRun,
@@ -38,9 +39,10 @@ from scenarios.service.files import home
 from scenarios.service.keys import kept_key
 from scenarios.service.process import say
 from scenarios.service.reach import Reach, reach_of
+from scenarios.service.why import words_of
 from transports.handshake import Hello
 
-HEARD: Final = (GraphSessions, GraphRun, Failure)
+HEARD: Final = (GraphSessions, GraphRun, RunExplained, Failure)
 WAIT_US: Final = 20_000_000  # how long a server may hold back an answer
 PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0)  # between connections while one waits; the last one again
 POLL_S: Final = 2.0  # between two looks where the server answers at once and gives no hint
@@ -178,10 +180,21 @@ def _queued(agent: Agent, ticket: GraphRun, *, wait: bool, json: bool) -> int:
 
 
 def get_run(agent: Agent, ticket: str, *, json: bool) -> int:
-    """Print how a run stands."""
+    """Print how a run stands, and why it has not begun if it hasn't."""
     found = _checked(_run(partial(agent.call, GetGraphRun(command_id=ticket)), agent), ticket)
-    show(found, json=json)
-    return code_of(found)
+    if found.status != "queued":
+        show(found, json=json)
+        return code_of(found)
+    why = _run(partial(agent.call, ExplainRun(command_id=ticket)), agent)
+    told = why if isinstance(why, RunExplained) else None  # it may have been forgotten meanwhile
+    if json:
+        reason = None if told is None else told.reason
+        sys.stdout.write(indented({**plain(found), "why": reason}))
+        return 0
+    show(found, json=False)
+    if told is not None:
+        say(words_of(told))
+    return 0
 
 
 def cancel_run(agent: Agent, ticket: str, *, json: bool) -> int:
