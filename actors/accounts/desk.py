@@ -45,7 +45,7 @@ from actors.accounts.messages import (
     SetOpenLimit,
     ShowRun,
 )
-from actors.accounts.reasons import explained
+from actors.accounts.reasons import explained, last_contact
 from actors.accounts.rows import OwnedRun, Principal
 from actors.accounts.tokens import display_name
 from actors.actor import Context
@@ -120,11 +120,12 @@ class OwnersDesk:
         """Return a device as it is listed."""
         server, now_us = self.server, context.stamp_us
         known = server.devices.get(who.id)
+        seen_us, _ = last_contact(server, who.id)
         return DeviceListing(
             device=who.id,
             name=who.name,
             paired_ago_us=ago(now_us, who.added_us),
-            synced_ago_us=None if known is None else ago(now_us, known.seen_us),
+            synced_ago_us=None if seen_us is None else ago(now_us, seen_us),
             poll_us=None if known is None else known.poll_us,
             sessions=0 if known is None else len(known.sessions),
             open_runs=server.runs.count("open", (who.id,)),

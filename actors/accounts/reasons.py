@@ -25,12 +25,9 @@ def explained(server: AccountedServer, run: Run, now_us: int) -> RunExplained:
     """Return what a run waits for, and all that is known of its desktop."""
     known = server.devices.get(run.device)
     who = server.accounts.find(run.device)
-    heard_us = None if server.hints is None else server.hints.heard.get(run.device)
-    seen_us = None if known is None else max(known.seen_us, heard_us or 0)
+    seen_us, slack_us = last_contact(server, run.device)
     poll_us = DEFAULT_POLL_US if known is None else known.poll_us
     patience_us = MISSED_POLLS * poll_us + LATE_US
-    # How exactly the last contact is known that this process did not see itself.
-    slack_us = 0 if heard_us is not None else SEEN_US
     away = seen_us is None or now_us - seen_us > patience_us + slack_us
     ahead = _ahead(server, run) if run.status == "queued" else 0
     return RunExplained(
@@ -42,6 +39,16 @@ def explained(server: AccountedServer, run: Run, now_us: int) -> RunExplained:
         poll_us=None if known is None else poll_us,
         ahead=ahead,
     )
+
+
+def last_contact(server: AccountedServer, device: str) -> tuple[int | None, int]:
+    """Return when a device was heard of last, None if never, and how much later that may be."""
+    known = server.devices.get(device)
+    if known is None:
+        return None, 0
+    heard_us = None if server.hints is None else server.hints.heard.get(device)
+    # Of what another process heard, or a former one, the store has some part of a minute only.
+    return (known.seen_us, SEEN_US) if heard_us is None else (max(known.seen_us, heard_us), 0)
 
 
 def _reason(server: AccountedServer, run: Run, away: bool, ahead: int, waits_long: bool) -> Reason:

@@ -32,6 +32,7 @@ from scenarios.service.client import (
     NoAnswerError,
     call_problem,
     calling,
+    check_token,
     plain,
 )
 from scenarios.service.config import AgentSettings, Resolved
@@ -59,6 +60,7 @@ class Agent:
         self.reach: Reach = reach_of(settings, origins)
         if not settings.token:
             raise refusal("PULLCORD_TOKEN", "which agent calls?", ASK_OWNER)
+        check_token(settings.token.strip(), "agent", origins["token"])
         try:
             self._hello = Hello(name="agent", boot=BOOT, token=settings.token.strip())
             msgspec.msgpack.encode(self._hello)

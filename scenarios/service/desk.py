@@ -22,6 +22,7 @@ from actors.desktop.messages import (
     ListOutbox,
     ListSessions,
     Outbox,
+    SaveSession,
     SessionList,
     SessionSaved,
     SessionState,
@@ -29,6 +30,7 @@ from actors.desktop.messages import (
 from actors.graphs.messages import Approvals, Decided, ListApprovals
 from actors.graphs.meta import read_script
 from actors.messages import Noted, Share, Unshare
+from actors.text import slug_of
 from scenarios.graph_check import problems_of
 from scenarios.graph_files import Graph, find_graph, library_of, meta_of, refusal
 from scenarios.json_text import indented
@@ -97,14 +99,22 @@ def share(desk: Desk, target: str, project: str | None, name: str | None, *, jso
 
 
 def _added(desk: Desk, graph: Graph, project: str, name: str | None) -> SessionState:
-    """Return the session of a Graph, added if it is new, with its texts as they are now."""
+    """Return the session of a Graph, added if it is new, with its texts as they are now.
+
+    One that is there is saved anew, which changes nothing if its texts are the same.
+    """
     library = library_of(graph)
     problems = problems_of(graph, library)
     if problems:
         raise ScenarioError(problems)
     called = name or str(meta_of(graph.text).get("name") or graph.name)
     texts = {key.removesuffix(SUFFIX): text for key, text in _used(graph, library).items()}
-    body = AddSession(name=called, project=project, entry=graph.name, texts=texts)
+    body: AddSession | SaveSession = AddSession(
+        name=called, project=project, entry=graph.name, texts=texts
+    )
+    for one in desk.sessions():
+        if (one.meta.project, one.meta.slug) == (project, slug_of(called)):
+            body = SaveSession(session=one.meta.id, entry=graph.name, texts=texts)
     saved: SessionSaved = desk.ask(body, RELAY)
     return saved.session
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from actors.accounts.messages import CancelRun, Changed, ExplainRun, RunExplained
+from actors.accounts.messages import (
+    CancelRun,
+    Changed,
+    Devices,
+    ExplainRun,
+    ListDevices,
+    RunExplained,
+)
 from actors.messages import NOT_FOUND, Control, ControlAnswer, Failure
 from tests.actors.accounts.deployed import Deployed, meta
 from tests.actors.accounts.test_desk import Place
@@ -51,6 +58,8 @@ def test_a_desktop_that_was_not_heard_of_is_away_also_while_it_runs() -> None:
     assert (reason(place, run), reason(place, behind)) == ("away", "away")
     told = place.server.owner(ExplainRun(command_id=run), RunExplained, place.owner)
     assert (told.synced_ago_us, told.poll_us) == (3 * POLL_US + 6 * S, POLL_US)
+    (listed,) = place.server.owner(ListDevices(), Devices, place.owner).devices
+    assert listed.synced_ago_us == told.synced_ago_us
 
 
 def test_what_a_new_server_knows_of_a_contact_is_not_as_exact() -> None:
