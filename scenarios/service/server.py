@@ -39,6 +39,7 @@ DATABASE = "server.db"
 SOCKET = "owner.sock"
 KEY = "pairing.key"
 KEY_BYTES = 32
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  what one listens on and nobody dials
 POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -93,11 +94,12 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
 def first_steps(address: Address) -> Iterator[str]:
     """Yield what whoever starts the first server does next."""
-    yield "this is a new server; what comes next, in another terminal of this machine:"
+    host = "HOST" if address.host in EVERYWHERE else address.host
+    yield "this is a new server; next, in another terminal of this machine:"
     yield "  pullcord devices pair             a code that pairs one desktop"
     yield "  pullcord agents add NAME          the token of an agent"
     yield "and on the desktop, which may be this machine:"
-    yield f"  pullcord desktop pair CODE --server {address}"
+    yield f"  pullcord desktop pair CODE --server {address._replace(host=host)}"
     yield "  pullcord desktop run"
     yield "  pullcord desktop share GRAPH --project NAME"
 

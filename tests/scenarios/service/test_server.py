@@ -19,6 +19,8 @@ def test_the_first_steps_are_commands_that_there_are_and_fit_a_screen() -> None:
     for group, command in said:
         assert any(one.endswith(f":{group}_{command}") for one in GROUPS[group])
     assert any("--server pull.example.org:8700" in line for line in lines)
+    anywhere = first_steps(Address("0.0.0.0", 8700))  # noqa: S104  nobody listens
+    assert any("--server HOST:8700" in line for line in anywhere)
 
 
 def test_they_are_told_once() -> None:
