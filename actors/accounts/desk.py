@@ -24,6 +24,7 @@ from actors.accounts.messages import (
     DeviceListing,
     DevicePresence,
     Devices,
+    ExplainRun,
     ForgetRun,
     GetServerStatus,
     ListAgents,
@@ -44,6 +45,7 @@ from actors.accounts.messages import (
     SetOpenLimit,
     ShowRun,
 )
+from actors.accounts.reasons import explained, last_contact
 from actors.accounts.rows import OwnedRun, Principal
 from actors.accounts.tokens import display_name
 from actors.actor import Context
@@ -96,6 +98,7 @@ class OwnersDesk:
             SetOpenLimit: self.set_open_limit,
             ListRuns: self.list_runs,
             ShowRun: self.show_run,
+            ExplainRun: self.explain_run,
             CancelRun: self.cancel_run,
             ForgetRun: self.forget_run,
             ListAudit: self.list_audit,
@@ -120,11 +123,12 @@ class OwnersDesk:
         """Return a device as it is listed."""
         server, now_us = self.server, context.stamp_us
         known = server.devices.get(who.id)
+        seen_us, _ = last_contact(server, who.id)
         return DeviceListing(
             device=who.id,
             name=who.name,
             paired_ago_us=ago(now_us, who.added_us),
-            synced_ago_us=None if known is None else ago(now_us, known.seen_us),
+            synced_ago_us=None if seen_us is None else ago(now_us, seen_us),
             poll_us=None if known is None else known.poll_us,
             sessions=0 if known is None else len(known.sessions),
             open_runs=server.runs.count("open", (who.id,)),
@@ -318,6 +322,11 @@ class OwnersDesk:
             completion=run.completion,
             late=None if run.late is None else msgspec.structs.replace(run.late, result=None),
         )
+
+    def explain_run(self, context: Context, owner: Principal, body: ExplainRun) -> Message:
+        """Tell what a run waits for, and where."""
+        run = self.run_of(owner, body.command_id)
+        return NO_RUN if run is None else explained(self.server, run, context.stamp_us)
 
     def cancel_run(self, context: Context, owner: Principal, body: CancelRun) -> Message:
         """Cancel a run as its agent could."""

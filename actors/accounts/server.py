@@ -27,12 +27,15 @@ from actors.accounts.messages import (
     Authenticated,
     AuthenticateLocal,
     BeginRotation,
+    ExplainRun,
     GetServerStatus,
     Pair,
     PrincipalRevoked,
+    RunExplained,
     Scope,
 )
 from actors.accounts.pairing import Pairing
+from actors.accounts.reasons import explained
 from actors.accounts.rows import (
     OWNED_RUNS,
     OWNED_SESSIONS,
@@ -72,6 +75,7 @@ SCOPES: Mapping[type[Message], Scope] = {
     GetGraphRun: "graphs:read",
     RunGraphSession: "graphs:run",
     CancelGraphRun: "graphs:run",
+    ExplainRun: "graphs:read",
 }
 SUBJECTS = ("graph_session_id", "project_id", "command_id", "principal", "device", "agent", "owner")
 SIGN_IN = Failure(code="denied", error=UNKNOWN.error)
@@ -118,7 +122,10 @@ class AccountedServer(Server):
 
     def __init__(self, config: Config, place: Place) -> None:
         super().__init__(config, place)
-        self.inner = self.handlers
+        self.inner: Mapping[type[Any], Handler] = {
+            **self.handlers,
+            ExplainRun: self.on_explain,
+        }
         self.local: Mapping[type[Any], Handler] = {
             Authenticate: self.on_authenticate,
             AuthenticateLocal: self.on_local_owner,
@@ -208,7 +215,7 @@ class AccountedServer(Server):
         result is.
         """
         body = envelope.body
-        if not isinstance(body, GetGraphRun | CancelGraphRun):
+        if not isinstance(body, GetGraphRun | CancelGraphRun | ExplainRun):
             return True
         exists = self.runs.count("known", (body.command_id,))
         if self.runs.count("known", (body.command_id, who.id)):
@@ -333,6 +340,14 @@ class AccountedServer(Server):
     def answer(self, run: Run) -> GraphRun:
         """Build what an agent sees of a run, and keep none: rows are read anew each time."""
         return run.answer()
+
+    def on_explain(self, context: Context, envelope: Envelope[ExplainRun]) -> Message:
+        """Tell an agent what its run waits for, and nothing of its desktop."""
+        run = self.own(envelope)
+        if run is None:
+            return NOT_FOUND
+        reason = explained(self, run, context.stamp_us).reason
+        return RunExplained(command_id=run.command_id, reason=reason)
 
     # Waiting, with other processes
 
