@@ -8,7 +8,6 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from actors.errors import SimulationError
 from actors.stores.failures import StoreError
@@ -93,11 +92,3 @@ def _words(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
-
-
-def told(event: str, fields: dict[str, Any]) -> str | None:
-    """Return an edge's event in words for stderr, None for those that nobody waits to hear."""
-    reason = fields.get("reason", "")
-    if event == "link.refused":
-        return f"refused {fields.get('peer') or 'somebody'} at {fields.get('address')}: {reason}"
-    return None

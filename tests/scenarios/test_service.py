@@ -34,6 +34,7 @@ from scenarios.service.agent import Agent
 from scenarios.service.config import AgentSettings, ReachSettings, resolve
 from scenarios.service.owner import Owner
 from scenarios.service.pairing import pair
+from tests.postgresql import address
 from tests.scenarios.commandline import MAIN, Done, environment
 
 LINE_S: Final = 20.0  # for a process to say something; a busy machine takes some seconds
@@ -230,6 +231,17 @@ def deployed(tmp_path: Path) -> Iterator[Deployment]:
 
 
 def test_a_run_goes_from_ticket_to_result_and_survives_every_kill(deployed: Deployment) -> None:
+    everything_is_killed(deployed)
+
+
+@pytest.mark.soak
+def test_the_same_with_the_servers_runs_in_postgresql(deployed: Deployment) -> None:
+    deployed.environment["PULLCORD_STORE"] = address()
+    everything_is_killed(deployed)
+    assert not (deployed.folder / "server" / "server.db").exists()
+
+
+def everything_is_killed(deployed: Deployment) -> None:
     server = deployed.serve()
     deployed.introduce()
     desktop = deployed.run_desktop()
