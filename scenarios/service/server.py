@@ -14,6 +14,7 @@ from actors.stores.failures import StoreError
 from actors.stores.sqlite import SqliteStore
 from scenarios.graph_files import refusal
 from scenarios.problems import quote
+from scenarios.service.certificate import strange_fingerprint
 from scenarios.service.config import Resolved, ServerSettings
 from scenarios.service.doors import Doors
 from scenarios.service.files import (
@@ -62,6 +63,8 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
         me = Peer(protocol=PROTOCOL, name=SERVER, boot=f"{world.seed:x}")
         gateway = Gateway(me, world, pairing_key(folder), log_link)
+        if tls is not None:
+            gateway.fingerprint = strange_fingerprint(tls)
         doors = Doors(
             gateway,
             address,
