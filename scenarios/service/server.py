@@ -46,9 +46,7 @@ POSTGRES = ("postgresql://", "postgres://")
 def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code. ScenarioError for what can be mended."""
     settings, origins = resolved.settings, resolved.origins
-    # What other processes do in the same database is looked at only where there may be some.
-    usual = {"shared": is_postgres(settings.store)}
-    config = resolved.table("server", AccountedServer.Config, usual)
+    config = server_config(resolved)
     address = listening_address(settings, origins)
     tls = server_context(settings.tls_cert, settings.tls_key, origins)
     make_folder(folder)
@@ -88,6 +86,14 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
             store.close()
     finally:
         lock.release()
+
+
+def server_config(resolved: Resolved[ServerSettings]) -> AccountedServer.Config:
+    """Return what the server itself is told."""
+    # What other processes do in the same database is looked at only where there may be some.
+    usual = {"shared": is_postgres(resolved.settings.store)}
+    config: AccountedServer.Config = resolved.table("server", AccountedServer.Config, usual)
+    return config
 
 
 def listening_address(settings: ServerSettings, origins: dict[str, str]) -> Address:
