@@ -202,7 +202,7 @@ class Server:
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
     ) -> Message:
         """Answer a key that was used before; another meaning is checked first, in any state."""
-        if ticket.meaning != meaning:
+        if not ticket.means(meaning):
             return KEY_REUSED
         context.log("run.replayed", run=ticket.command_id)
         run = self.runs.get(ticket.command_id)
@@ -491,6 +491,9 @@ class Server:
     def forget(self, run: Run) -> None:
         """Delete an ended run; its ticket keeps how it ended."""
         self.runs.delete(run.command_id)
-        ticket = self.tickets.get((run.agent, run.key))
-        if ticket is not None:
-            self.tickets.put((run.agent, run.key), _replace(ticket, final=run.status))
+        if (ticket := self.tickets.get((run.agent, run.key))) is not None:
+            self.tickets.put((run.agent, run.key), self.spent(ticket, run))
+
+    def spent(self, ticket: Ticket, run: Run) -> Ticket:
+        """Return what is left of the ticket of a run that is deleted; it is kept for ever."""
+        return ticket.spent(run)

@@ -196,6 +196,12 @@ class Transaction:
         except SQLITE_ERRORS as error:
             self._fail(error)
 
+    @property
+    def has_to_commit(self) -> bool:
+        """False if a commit has nothing to do: to write, to tell or to mend."""
+        sound = self._failed is None and self.writable and self._reserve.held
+        return not sound or self._connection.in_transaction
+
     def commit(self) -> None:
         """Make what was written durable. Raises StoreError, and then none of it ever was."""
         self._turn, self._saved = None, False

@@ -67,7 +67,7 @@ def test_the_newest_folder_is_what_this_version_writes(tmp_path: Path, actor: st
     rows = rows_of(tmp_path / "open.db", TABLES[actor])
     assert opened == set(rows) == {spec.name for spec in TABLES[actor]}, "each table has rows"
     want = msgspec.json.decode((FOLDERS[-1] / f"{actor}.json").read_bytes())
-    assert rows == want, "the form of a row has changed: write another folder"
+    assert within(want, rows), "the form of a row has changed: write another folder"
 
 
 @EACH_FOLDER
