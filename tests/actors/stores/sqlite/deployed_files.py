@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,6 @@ from actors.messages import (
     StartAnswer,
     Sync,
 )
-from actors.stores.rows import write_key
 from actors.stores.sqlite import SqliteStore, backup
 from tests.actors.accounts.deployed import Deployed
 from tests.actors.desktop.owned import Owned
@@ -56,7 +54,7 @@ from tests.actors.graphs.fake_vm import Api, FakeVmPort
 from tests.actors.graphs.graph_world import FAST
 from tests.actors.graphs.tool_world import ASK, wants
 from tests.actors.harness import Bench, S, Sent, only
-from transports.codec import as_json
+from tests.actors.stores.sqlite.test_upgrade import rows_of
 
 TABLES: dict[str, tuple[TableSpec[Any], ...]] = {
     "server": (
@@ -178,18 +176,6 @@ def write_engine(path: Path) -> EngineFile:
 
 
 WRITERS = {"server": write_server, "relay": write_relay, "engine": write_engine}
-
-
-def rows_of(path: Path, tables: tuple[TableSpec[Any], ...]) -> Any:
-    """Every row of a store, as JSON has it."""
-    with closing(SqliteStore(path)) as store:
-        for spec in tables:
-            store.table(spec)
-        found = store.snapshot()
-    return {
-        name: {write_key(key): as_json(row) for key, row in rows.items()}
-        for name, rows in found.items()
-    }
 
 
 def write(folder: Path) -> None:

@@ -32,9 +32,8 @@ from tests.actors.stores.sqlite.deployed_files import (
     EngineFile,
     RelayFile,
     ServerFile,
-    rows_of,
 )
-from tests.actors.stores.sqlite.test_upgrade import GOLDEN, within
+from tests.actors.stores.sqlite.test_upgrade import GOLDEN, rows_of, within
 from transports.clock import EPOCH_US
 
 FOLDERS = sorted(GOLDEN.glob("deployed-*"))
