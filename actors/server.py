@@ -490,8 +490,7 @@ class Server:
     def forget(self, run: Run) -> None:
         """Delete an ended run; its ticket keeps how it ended."""
         self.runs.delete(run.command_id)
-        ticket = self.tickets.get((run.agent, run.key))
-        if ticket is not None:
+        if (ticket := self.tickets.get((run.agent, run.key))) is not None:
             self.tickets.put((run.agent, run.key), self.spent(ticket, run))
 
     def spent(self, ticket: Ticket, run: Run) -> Ticket:

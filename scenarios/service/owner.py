@@ -34,7 +34,7 @@ from scenarios.json_text import indented
 from scenarios.service.client import BOOT, LocalCaller, check_token, plain
 from scenarios.service.config import AgentSettings, Resolved
 from scenarios.service.process import say
-from scenarios.service.reach import reach_of
+from scenarios.service.reach import SHA256, reach_of
 from transports.handshake import Hello
 from transports.tcp import connect_unix
 from transports.units import Duration
@@ -74,8 +74,14 @@ def show_code(owner: Owner, *, json: bool) -> int:
         return 0
     sys.stdout.write(f"{told.code}\n")
     say(f"good once, within {Duration(told.expires_in_us)}; on the desktop:")
-    say(f"pullcord desktop pair {told.code} --server HOST:PORT")
+    say(pair_command(told))
     return 0
+
+
+def pair_command(told: PairingCode) -> str:
+    """Return what is to be typed on the desktop."""
+    command = f"pullcord desktop pair {told.code} --server HOST:PORT"
+    return f"{command} --fingerprint {SHA256}{told.fingerprint}" if told.fingerprint else command
 
 
 def show_link(owner: Owner, *, json: bool) -> int:

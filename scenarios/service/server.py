@@ -14,6 +14,7 @@ from actors.stores.failures import StoreError
 from actors.stores.sqlite import SqliteStore
 from scenarios.graph_files import refusal
 from scenarios.problems import quote
+from scenarios.service.certificate import strange_fingerprint
 from scenarios.service.config import Resolved, ServerSettings
 from scenarios.service.doors import Doors
 from scenarios.service.files import (
@@ -46,9 +47,7 @@ POSTGRES = ("postgresql://", "postgres://")
 def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code. ScenarioError for what can be mended."""
     settings, origins = resolved.settings, resolved.origins
-    # What other processes do in the same database is looked at only where there may be some.
-    usual = {"shared": is_postgres(settings.store)}
-    config = resolved.table("server", AccountedServer.Config, usual)
+    config = server_config(resolved)
     address = listening_address(settings, origins)
     tls = server_context(settings.tls_cert, settings.tls_key, origins)
     make_folder(folder)
@@ -64,6 +63,8 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
         me = Peer(protocol=PROTOCOL, name=SERVER, boot=f"{world.seed:x}")
         gateway = Gateway(me, world, pairing_key(folder), log_link)
+        if tls is not None:
+            gateway.fingerprint = strange_fingerprint(tls)
         doors = Doors(
             gateway,
             address,
@@ -90,6 +91,14 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
             store.close()
     finally:
         lock.release()
+
+
+def server_config(resolved: Resolved[ServerSettings]) -> AccountedServer.Config:
+    """Return what the server itself is told."""
+    # What other processes do in the same database is looked at only where there may be some.
+    usual = {"shared": is_postgres(resolved.settings.store)}
+    config: AccountedServer.Config = resolved.table("server", AccountedServer.Config, usual)
+    return config
 
 
 def first_steps(address: Address) -> Iterator[str]:

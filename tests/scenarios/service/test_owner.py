@@ -69,7 +69,16 @@ def test_a_code_alone_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == "WXYZ-2345\n"
     assert "good once, within 10m" in err
-    assert "pullcord desktop pair WXYZ-2345 --server HOST:PORT" in err
+    assert err.endswith("pullcord desktop pair WXYZ-2345 --server HOST:PORT\n")
+
+
+def test_the_command_has_the_fingerprint_that_nobody_vouches_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = PairingCode(code="WXYZ-2345", expires_in_us=600_000_000, fingerprint="ab" * 32)
+    owners.show_code(Asked(NewPairingCode=code), json=False)
+    err = capsys.readouterr().err
+    assert err.endswith(f"--server HOST:PORT --fingerprint sha256:{'ab' * 32}\n")
 
 
 def test_devices_of_every_page_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
