@@ -153,6 +153,10 @@ class DesktopRelay(Relay):
         row = self.own.sessions.get(command.session)
         return 0 if row is None else row.meta.version
 
+    def end_of(self, command: Command) -> Completion:
+        """Return the end that the history has of a run, with its result."""
+        return self.chronicle.end_of(command.command_id) or super().end_of(command)
+
     def finish(self, context: Context, command: Command, done: Completion) -> None:
         """Post a completion, and write it into the history as it is posted."""
         super().finish(context, command, done)
