@@ -377,10 +377,10 @@ def _only_reason(group: BaseExceptionGroup[Any]) -> str:
     broken link would outlive the scope that is cancelled, and end what has to go on.
     """
     broken, others = group.split((BrokenLinkError, FrameError))
-    if broken is None or isinstance(others, ExceptionGroup):
-        raise group
-    if others is not None:
+    if others is not None and others.split(trio.Cancelled)[1] is None:
         raise others
+    if others is not None or broken is None:
+        raise group
     first: BaseException = broken
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]

@@ -341,6 +341,22 @@ async def test_reasons_come_out_of_nurseries() -> None:
     assert await converse(connection, handle) == "the peer closed the connection"
 
 
+async def test_a_link_may_break_while_its_host_is_cancelled() -> None:
+    connection, there = connected()
+    with trio.CancelScope() as host:
+
+        async def handle(given: Connection) -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.sleep_forever)
+                await there.aclose()
+                host.cancel()
+                with trio.CancelScope(shield=True):
+                    await given.receive()
+
+        await converse(connection, handle)
+    assert host.cancelled_caught
+
+
 @pytest.mark.parametrize("others", [[], [BrokenLinkError("gone")]])
 async def test_a_mistake_of_the_host_is_raised(others: list[Exception]) -> None:
     connection, there = connected()
