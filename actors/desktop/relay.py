@@ -217,8 +217,10 @@ class DesktopRelay(Relay):
         """
         self.passing, self.pass_sync, self.flushing = False, 0, []
         for question, run in list(self.asked.items()):
-            if run.question is None:
-                del self.asked[question], self.running[run.command.command_id]
+            run_id = run.command.command_id
+            # What the journal has was begun: the question was whether to stop what has ended since.
+            if run.question is None and self.journal.get(run_id) is None:
+                del self.asked[question], self.running[run_id]
                 self.unsettled.append(run.command)
         for run_id, run in list(self.running.items()):
             if run.question is None and self.outbox.get(run_id) is not None:
