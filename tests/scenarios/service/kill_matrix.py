@@ -33,7 +33,8 @@ from actors.accounts.messages import AuditEntry
 from tests.scenarios.service import verdict
 from tests.scenarios.service.calls import Wish
 from tests.scenarios.service.databases import Database, open_database
-from tests.scenarios.service.plant import LOOK_S, Plant, open_plant
+from tests.scenarios.service.members import LOOK_S
+from tests.scenarios.service.plant import Plant, open_plant
 from tests.scenarios.service.restoring import restored
 from tests.scenarios.service.strikes import Strikes
 from tests.scenarios.service.tally import Tally
