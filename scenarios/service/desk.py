@@ -22,6 +22,7 @@ from actors.desktop.messages import (
     ListOutbox,
     ListSessions,
     Outbox,
+    RemoveSession,
     SaveSession,
     SessionList,
     SessionSaved,
@@ -29,7 +30,7 @@ from actors.desktop.messages import (
 )
 from actors.graphs.messages import Approvals, Decided, ListApprovals
 from actors.graphs.meta import read_script
-from actors.messages import Noted, Share, Unshare
+from actors.messages import Disable, Enable, Message, Noted, Rename, Share, Unshare
 from actors.text import slug_of
 from scenarios.graph_check import problems_of
 from scenarios.graph_files import Graph, find_graph, library_of, meta_of, refusal
@@ -140,6 +141,39 @@ def unshare(desk: Desk, target: str, *, json: bool) -> int:
         sys.stdout.write(indented(plain(desk.session(state.meta.id))))
     else:
         say(f"{state.meta.name} is not shared any more")
+    return 0
+
+
+def remove(desk: Desk, target: str, *, json: bool) -> int:
+    """Remove a session and its Graph; its history stays."""
+    meta = desk.session(target).meta
+    return _noted(desk, RemoveSession(session=meta.id), f"{meta.name} is removed", json=json)
+
+
+def rename(desk: Desk, target: str, name: str, *, json: bool) -> int:
+    """Give a session another name, and the slug that goes with it."""
+    meta = desk.session(target).meta
+    words = f"{meta.name} is called {name} now"
+    return _noted(desk, Rename(session=meta.id, name=name), words, json=json)
+
+
+def enable(desk: Desk, project: str, *, enabled: bool, json: bool) -> int:
+    """Enable a project on this desktop, or disable it with all its sessions."""
+    if all(one.meta.project != project for one in desk.sessions()):
+        raise refusal(
+            project, "no session here is of this project", "see: pullcord desktop sessions"
+        )
+    body = Enable(project=project) if enabled else Disable(project=project)
+    words = f"{project} is {'enabled' if enabled else 'disabled'} on this desktop"
+    return _noted(desk, body, words, json=json)
+
+
+def _noted(desk: Desk, body: Message, words: str, *, json: bool) -> int:
+    """Have the relay write a change; print that it has, or the sessions as they are now."""
+    desk.ask(body, RELAY)
+    if json:
+        return show_sessions(desk, json=True)
+    say(words)
     return 0
 
 
