@@ -104,8 +104,8 @@ class BeginRotation(Message, frozen=True, kw_only=True):
 class Authenticated(Message, frozen=True, kw_only=True):
     """Server answers whose token it is; `principal` is the source of what the connection sends.
 
-    With `rotate` the token is old: begin a rotation at the next sync. A connection that lasts gets
-    there in `rotate_in_us`, None where tokens don't age.
+    The token is old in `rotate_in_us`, None where tokens don't age: begin a rotation at the first
+    sync from then on.
     """
 
     principal: str
@@ -113,7 +113,6 @@ class Authenticated(Message, frozen=True, kw_only=True):
     owner: str
     name: str
     scopes: tuple[Scope, ...] = ()
-    rotate: bool = False
     rotate_in_us: Natural | None = None
 
 

@@ -51,8 +51,8 @@ from scenarios.service.config import DesktopSettings, Resolved
 from scenarios.service.credentials import (
     NOT_PAIRED,
     Credentials,
+    Tokens,
     read_credentials,
-    write_credentials,
 )
 from scenarios.service.doors import open_socket
 from scenarios.service.files import lock_folder, make_folder, open_sqlite
@@ -132,23 +132,19 @@ def reach_with(resolved: Resolved[DesktopSettings], paired: Credentials) -> Reac
 
 def uplink(world: ServiceWorld, folder: Path, paired: Credentials, reach: Reach) -> Uplink:
     """Return the desktop's way to its server, which tells on stderr how that goes."""
-    held = [paired]
+    tokens = Tokens(folder, paired)
 
     def hello() -> Hello:
-        return Hello(name=held[0].device, boot=f"{world.seed:x}", token=held[0].token)
-
-    def keep(token: str) -> None:
-        new = msgspec.structs.replace(held[0], token=token)
-        write_credentials(folder, new)
-        held[0] = new
+        return Hello(name=paired.device, boot=f"{world.seed:x}", token=tokens.token)
 
     told = Telling(str(reach.address))
 
     def log(event: str, /, **fields: Any) -> None:
         world.tell_event("uplink", event, fields)
-        told.tell(event, fields)
+        if event != "link.refused" or not tokens.refused(str(fields["reason"])):
+            told.tell(event, fields)
 
-    dialling = Dialling(reach.connect, hello, keep)
+    dialling = Dialling(reach.connect, hello, tokens.keep)
     return Uplink(world, dialling, RELAY, SERVER, HEARD, log, random.SystemRandom().random)
 
 
