@@ -72,6 +72,15 @@ def test_what_a_new_server_knows_of_a_contact_is_not_as_exact() -> None:
     assert reason(place, run) == "away"
 
 
+def test_another_server_may_have_heard_of_it_since() -> None:
+    place = Place(server=Deployed(shared=True))
+    run = place.queued()
+    place.server.context.now_us += 3 * POLL_US + 6 * S
+    assert reason(place, run) == "takes_none"
+    place.server.context.now_us += 60 * S
+    assert reason(place, run) == "away"
+
+
 def test_how_many_runs_come_first() -> None:
     place = Place()
     first, second, third = place.queued(), place.queued(), place.queued()
