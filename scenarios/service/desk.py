@@ -22,6 +22,7 @@ from actors.desktop.messages import (
     ListOutbox,
     ListSessions,
     Outbox,
+    PastRun,
     RemoveSession,
     SaveSession,
     SessionList,
@@ -37,6 +38,7 @@ from scenarios.graph_files import Graph, find_graph, library_of, meta_of, refusa
 from scenarios.json_text import indented
 from scenarios.problems import ScenarioError, quote, suggest
 from scenarios.service.client import BOOT, LocalCaller, plain
+from scenarios.service.listing import print_rows
 from scenarios.service.process import say
 from transports.handshake import Hello
 from transports.tcp import connect_unix
@@ -183,12 +185,14 @@ def show_sessions(desk: Desk, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
+    rows = []
     for one in found:
         meta = one.meta
         how = "shared" if one.uploaded else "shared, no room" if one.shared else "not shared"
         if one.shared and not one.enabled:
             how = "project disabled"
-        sys.stdout.write(f"{meta.id}  {meta.slug}  {meta.project}  {how}, version {meta.version}\n")
+        rows.append((meta.id, meta.slug, meta.project, f"{how}, version {meta.version}"))
+    print_rows(("session", "slug", "project", "state"), rows)
     if not found:
         say("there is no session: pullcord desktop share GRAPH --project NAME")
     return 0
@@ -212,14 +216,22 @@ def show_history(desk: Desk, run: str | None, limit: int, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
+    rows = []
     for one in found:
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.finished_us / 1e6))
-        error = f"  {one.error.splitlines()[0][:60]}" if one.error else ""
-        what = f"{one.slug}  {one.status}, {one.total_tokens:,} tokens{error}"
-        sys.stdout.write(f"{when}  {one.command_id}  {what}\n")
+        what = f"{one.status}, {one.total_tokens:,} tokens"
+        error = one.error.splitlines()[0][:60] if one.error else ""
+        rows.append((_when(one), one.command_id, one.slug, what, error))
+    print_rows(("ended", "run", "slug", "state", ""), rows)
     if not found:
         say("nothing has run yet")
     return 0
+
+
+def _when(run: PastRun) -> str:
+    """Return when a run ended, by this machine's clock."""
+    if run.finished_us is None:
+        return "still running"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.finished_us / 1e6))
 
 
 def show_outbox(desk: Desk, *, json: bool) -> int:
@@ -233,8 +245,8 @@ def show_outbox(desk: Desk, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
-    for one in found:
-        sys.stdout.write(f"{one.command_id}  {one.status}, for {_words(one.age_us)}\n")
+    rows = [(one.command_id, f"{one.status}, for {_words(one.age_us)}") for one in found]
+    print_rows(("run", "state"), rows)
     if not found:
         say("every result is with the server")
     return 0

@@ -38,6 +38,7 @@ from scenarios.graph_files import refusal
 from scenarios.json_text import indented
 from scenarios.service.client import BOOT, LocalCaller, check_token, plain
 from scenarios.service.config import AgentSettings, Resolved
+from scenarios.service.listing import print_rows
 from scenarios.service.process import say
 from scenarios.service.reach import reach_of
 from transports.handshake import Hello
@@ -100,10 +101,12 @@ def list_devices(owner: Owner, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
+    rows = []
     for one in found:
         state = "revoked" if one.revoked else f"synced {ago(one.synced_ago_us)}"
-        warning = "  A COPY OF ITS TOKEN WAS USED" if one.reused else ""
-        sys.stdout.write(f"{one.device}  {one.name}  {state}, {one.open_runs} open{warning}\n")
+        warning = "A COPY OF ITS TOKEN WAS USED" if one.reused else ""
+        rows.append((one.device, one.name, f"{state}, {one.open_runs} open", warning))
+    print_rows(("desktop", "name", "state", ""), rows)
     if not found:
         say("no device is paired: pullcord devices pair")
     return 0
@@ -123,13 +126,15 @@ def _list(found: list[Any], kind: str, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
+    rows = []
     for one in found:
         state = "revoked" if one.revoked else f"seen {ago(one.seen_ago_us)}"
-        words = [one.principal, one.name, state]
+        scopes = ""
         if kind == "agent":
-            words[-1] += f", {one.open_runs} of {one.open_limit} open"
-            words.append(" ".join(one.scopes))
-        sys.stdout.write("  ".join(words) + "\n")
+            state += f", {one.open_runs} of {one.open_limit} open"
+            scopes = " ".join(one.scopes)
+        rows.append((one.principal, one.name, state, scopes))
+    print_rows((kind, "name", "state", "scopes" if kind == "agent" else ""), rows)
     if not found:
         say(f"there is no {kind}: pullcord {kind}s add NAME")
     return 0

@@ -216,6 +216,10 @@ def test_the_history_is_listed_up_to_its_limit(capsys: pytest.CaptureFixture[str
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert lines[0].endswith("c-1  s-1  failed, 1,234 tokens  it broke")
+    executes = msgspec.structs.replace(run, finished_us=None, status="running", error=None)
+    desks.show_history(Asked(ListHistory=History(runs=(executes,))), None, 3, json=False)
+    line = "still running  c-1  s-1  running, 1,234 tokens\n"
+    assert capsys.readouterr().out == line
     desks.show_history(Asked(ListHistory=History(runs=())), None, 3, json=True)
     assert json.loads(capsys.readouterr().out) == []
 
