@@ -80,14 +80,15 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
     """Run until SIGTERM or SIGINT; return the exit code. ScenarioError for what can be mended."""
     if not scripts_can_run():
         raise refusal("pullcord desktop run", "Graphs need a JavaScript engine", EXTRA)
-    toolbox, of_tools = tools_of(resolved)
-    engine_config = resolved.table(ENGINE, DesktopEngine.Config, of_tools)
     relay_config = resolved.table(RELAY, DesktopRelay.Config, {})
     make_folder(folder)
     with ExitStack() as stack:
         stack.callback(lock_folder(folder, "desktop").release)
         paired = paired_credentials(folder)
         reach = reach_with(resolved, paired)
+        # Last: servers of tools are started to ask which they have.
+        toolbox, of_tools = tools_of(resolved)
+        engine_config = resolved.table(ENGINE, DesktopEngine.Config, of_tools)
         world = ServiceWorld("desktop", say)
         for name, actor in (
             (RELAY, DesktopRelay(relay_config, Place(name=RELAY))),
