@@ -32,6 +32,7 @@ from actors.edges.local_door import LocalDoor
 from actors.edges.uplink import Dialling, Uplink
 from actors.edges.vm_process import ProcessVmPort
 from actors.graph_engine import GraphEngine
+from actors.graphs.noted import NotedVmPort
 from actors.messages import (
     Accepted,
     Commands,
@@ -57,6 +58,7 @@ from scenarios.service.doors import open_socket
 from scenarios.service.files import lock_folder, make_folder, open_sqlite
 from scenarios.service.process import open_log, say, serve
 from scenarios.service.reach import Reach, cure_of, reach_of
+from scenarios.service.recorded import RecordedActor
 from scenarios.service.world import ServiceWorld
 from transports.connection import Peer
 from transports.envelope import Envelope
@@ -95,7 +97,7 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
             world.house(name, actor, store)
         world.house(MODEL, _model(resolved.settings, engine_config, stack))
         world.edges += [uplink(world, folder, paired, reach), OwnersEdge(world, folder)]
-        world.vm = stack.enter_context(ProcessVmPort())
+        world.vm = NotedVmPort(stack.enter_context(ProcessVmPort()), world.contexts[ENGINE])
 
         def ready() -> None:
             say(
@@ -103,7 +105,21 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
             )
 
         world.on_ready = ready
-        return serve(world, open_log("desktop", folder, resolved.settings, world))
+        log = open_log("desktop", folder, resolved.settings, world, _recorded(resolved, world))
+        return serve(world, log)
+
+
+def _recorded(resolved: Resolved[DesktopSettings], world: ServiceWorld) -> dict[str, RecordedActor]:
+    """Return what the log says of each actor, in the order in which they were housed."""
+    tables = {RELAY: RELAY, ENGINE: ENGINE, MODEL: ENGINE}
+    return {
+        name: RecordedActor(
+            kind=type(one.actor).__name__,
+            config=resolved.told(tables[name], {}),
+            store="memory" if one.durable is None else "SQLite",
+        )
+        for name, one in world.contexts.items()
+    }
 
 
 def paired_credentials(folder: Path) -> Credentials:

@@ -23,6 +23,8 @@ from actors.edges.tools.runner import ToolRunner
 from actors.errors import UnhandledMessageError, describe_turn
 from actors.host import TURN_FAILED, HostContext
 from actors.network import DISCONNECTED, Network
+from actors.rewind import Chance
+from actors.simulator import Due
 from actors.stores.failures import (
     DamagedStoreError,
     StoreError,
@@ -32,11 +34,15 @@ from actors.stores.failures import (
 from actors.supervisor import RestartPolicy
 from logs.record import Recorder
 from scenarios.service.meter import Meter
+from scenarios.service.snapshot import write_stores
 from transports.envelope import Envelope
-from transports.memory import DOWN, Post
+from transports.memory import DOWN, Everywhere
+from transports.units import DURATION_LIMIT_US
 
 TRACE_PAUSE_US = 60_000_000  # a failure that comes again and again must not fill a disk
 OUTSIDE = (LiveModel, ToolRunner)  # actors whose waiting is done by tasks
+CLOCK_STEP_US = 10_000  # a clock that is set right goes a few in a second; a deadline has seconds
+CLOCK, DISK = "the wall clock", "the disk"  # what is named as the cause in the log
 AGAIN_S = 1.0  # between two starts of an actor whose store can't be read
 UNUSABLE = (DamagedStoreError, UnreadableRowError)  # what no new start mends
 
@@ -61,38 +67,19 @@ class Edge(Protocol):
         """Whether nothing waits to be written."""
 
 
-class _Ways(dict[str, Post]):
-    """The ways out of an actor: all alike, whatever the name."""
-
-    def __init__(self, post: Post) -> None:
-        self._post = post
-
-    def __missing__(self, _name: str) -> Post:
-        return self._post
-
-
 class ServiceContext(DurableContext):
     """One actor of a deployed process."""
 
-    __slots__ = ("stamped",)
+    __slots__ = ("ahead_us", "chance", "could_write")
 
     _world: ServiceWorld
 
     def reset(self) -> None:
-        """Be as new, with ways to everywhere."""
-        self.stamped = (-1, 0)  # a turn's time, and the wall time then
+        """Be as new."""
+        self.ahead_us = 0  # how far its wall clock is ahead of the world's
+        self.could_write = True  # as the log has it
+        self.chance: Chance | None = None  # where it was before the turns that wait for a commit
         super().reset()
-
-    @property
-    def stamp_us(self) -> int:
-        """Wall time since 1970, as of the beginning of the turn; it never goes back."""
-        if self.shared is not None:
-            return super().stamp_us
-        turn_us, stamp_us = self.stamped
-        if turn_us != self.turn_us:
-            stamp_us = self._world.stamp_us()
-            self.stamped = (self.turn_us, stamp_us)
-        return stamp_us
 
     def release(self) -> None:
         """Let out what a turn asked for; its records are written before anything has left."""
@@ -120,6 +107,7 @@ class ServiceWorld(DurableWorld):
         self.meter = Meter()
         self.on_ready: Callable[[], None] = lambda: None
         self._stamp_us = 0
+        self.snapshot_limit_bytes = 0  # of the stores, at the log's beginning; 0 leaves them out
         self._flush: Callable[[], None] = lambda: None
         self._up = False  # whether every actor has begun
         self._told_us: int | None = None  # when a failure was told in full
@@ -134,7 +122,7 @@ class ServiceWorld(DurableWorld):
     def house(self, name: str, actor: Actor, store: DurableStore | None = None) -> None:
         """Add an actor, with a store on disk or with one that is gone at the end."""
         self.add(name, actor)
-        self.contexts[name].links = _Ways(self.deliver_now)
+        self.contexts[name].links = Everywhere(self.deliver_now)
         if store is not None:
             self.keep(name, store)
 
@@ -159,6 +147,28 @@ class ServiceWorld(DurableWorld):
         """Return the wall time since 1970 in microseconds, never less than the last one."""
         self._stamp_us = max(self._stamp_us, time.time_ns() // 1000)
         return self._stamp_us
+
+    def _begin_time(self) -> None:
+        """Let time have begun with the process, when the wall clock was read."""
+        super()._begin_time()
+        self._zero_s -= max(time.time_ns() // 1000 - self.epoch_us, 0) / 1e6
+
+    def _look(self, actor: ServiceContext) -> None:
+        """Record what an actor is about to see that is no input: wall clock and disk.
+
+        Wall time is the world's, set right where the machine's has jumped, as after a sleep: so a
+        log that has the jumps has every stamp.
+        """
+        ahead_us = time.time_ns() // 1000 - self.epoch_us - self.now_us
+        by_us = ahead_us - actor.ahead_us
+        if abs(by_us) > CLOCK_STEP_US:
+            by_us = max(min(by_us, DURATION_LIMIT_US), -DURATION_LIMIT_US)
+            actor.ahead_us += by_us
+            self.shift_clock(actor.name, CLOCK, by_us)
+        writable = actor.store.writable
+        if writable is not actor.could_write:
+            actor.could_write = writable
+            self.tell(actor.name, DISK, "writable" if writable else "unwritable")
 
     # Messages
 
@@ -204,6 +214,10 @@ class ServiceWorld(DurableWorld):
         for edge in self.edges:
             await edge.open()
         await open_outside(self.contexts.values(), OUTSIDE, nursery, self.deliver_now)
+        if self.recorder is not None and self.snapshot_limit_bytes:
+            stores = {name: one.durable for name, one in self.contexts.items()}
+            for line in write_stores(stores, self.recorder, self.flush, self.snapshot_limit_bytes):
+                self.say(line)
 
     async def _keep_time(self) -> None:
         assert self._nursery is not None, "every actor has begun"
@@ -222,6 +236,28 @@ class ServiceWorld(DurableWorld):
 
     # Turns
 
+    async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
+        assert isinstance(actor, ServiceContext)
+        self._look(actor)
+        await super()._take_message(actor, envelope)
+
+    async def _take_due(self, actor: HostContext, due: Due) -> None:
+        assert isinstance(actor, ServiceContext)
+        self._look(actor)
+        await super()._take_due(actor, due)
+
+    async def _take_one(self, actor: DurableContext, turn: Any, take: Callable[[], Any]) -> None:
+        assert isinstance(actor, ServiceContext)
+        if not actor.held:
+            actor.chance = Chance(actor)
+        await super()._take_one(actor, turn, take)
+
+    async def _fail_all(self, actor: DurableContext, turn: Any, error: StoreError) -> None:
+        assert isinstance(actor, ServiceContext)
+        if actor.chance is not None:  # how much was drawn until the disk failed is in no log
+            actor.chance.go_back()
+        await super()._fail_all(actor, turn, error)
+
     async def _in_turn(self, actor: DurableContext, turn: Any, take: Callable[[], Any]) -> None:
         with self.meter.turns.measured():
             await super()._in_turn(actor, turn, take)
@@ -232,7 +268,9 @@ class ServiceWorld(DurableWorld):
                 await super()._commit_held(actor)
 
     async def _boot(self, actor: HostContext) -> None:
+        assert isinstance(actor, ServiceContext)
         while True:
+            self._look(actor)
             try:
                 await super()._boot(actor)
             except _NotBegunError:  # a loop, since a disk may stay full for days
