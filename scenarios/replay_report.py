@@ -53,7 +53,7 @@ def report(
         _show(done.divergence, out)
     if form == "text":
         for sentence in done.left_out:
-            out.text(f"left out: {sentence}")
+            out.whole(f"left out: {sentence}")
     if done.divergence is not None:
         return DIVERGED
     return 0 if done.records else NOTHING

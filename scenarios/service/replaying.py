@@ -28,6 +28,7 @@ from scenarios.graph_backends import EXTRA
 from scenarios.graph_check import scripts_can_run
 from scenarios.graph_engines import vm_port
 from scenarios.log_sections import SHOWN, header_of
+from scenarios.problems import quote
 from scenarios.replay import Divergence, Replayed, Window, check_actor, step_through
 from scenarios.service.recorded import SHARED, RecordedActor
 from scenarios.source import Source
@@ -189,6 +190,9 @@ def replay_starts(entries: Sequence[Entry], window: Window) -> Replayed:
             done.left_out.append(f"{start.section.path}: {start.why}")
             continue
         host = process_of(start, RecordedProcess)
+        if window.actor in host.edges:
+            what = f"{quote(str(window.actor))} had its answers from outside, and is not run again"
+            raise LogError("--actor", what, "leave it out: all others are compared")
         check_actor(window.actor, host)
         done.sections += 1
         done.records += window.count(start.section)

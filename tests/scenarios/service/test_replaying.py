@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from contextlib import closing
@@ -16,8 +17,12 @@ from actors.accounts.server import AccountedServer
 from actors.actor import Place
 from actors.stores.sqlite import SqliteStore
 from logs.read import LogError
+from logs.seek import raw_section
+from scenarios.log_commands import lines
 from scenarios.log_sections import chosen, is_deployed
+from scenarios.promote import promote
 from scenarios.replay import EVERYTHING, Replayed, Window
+from scenarios.replay_report import report
 from scenarios.service.config import ServerSettings
 from scenarios.service.process import open_log, serve
 from scenarios.service.recorded import RecordedActor
@@ -200,3 +205,41 @@ def test_a_process_that_was_killed_at_once_left_nothing_to_replay(logs: Path) ->
     path.write_text(path.read_text().split("\n")[0] + "\n")
     [start] = starts_of(chosen(path))
     assert "not here any more" in start.why
+
+
+# As it is said
+
+
+def test_what_is_left_out_is_said_behind_what_is_the_same(
+    logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files(logs)[1].unlink()
+    second = files(logs)[1]
+    assert report(chosen(logs), EVERYTHING, None, lines("never"), "text") == 0
+    first, left_out = capsys.readouterr().out.splitlines()
+    assert first.startswith("the same: 1 start, ")
+    assert left_out.startswith(f"left out: {second}: the file in which its process began")
+    assert report(chosen(logs), EVERYTHING, None, lines("never"), "json") == 0
+    [told] = json.loads(capsys.readouterr().out)["left_out"]
+    assert told.startswith(f"{second}: ")
+
+
+def test_what_answers_from_outside_is_not_run_again(logs: Path) -> None:
+    path = files(logs)[0]
+    more = '"actors":{"model":{"kind":"LiveModel","config":{},"store":"memory"},'
+    path.write_text(path.read_text().replace('"actors":{', more))
+    with pytest.raises(LogError, match="had its answers from outside"):
+        replay_starts(chosen(path), Window(actor="model"))
+
+
+def test_no_scenario_is_made_of_it(logs: Path) -> None:
+    [entry] = chosen(files(logs)[0])
+    with pytest.raises(LogError, match="the log of a deployed process, and no scenario"):
+        promote(raw_section(entry))
+
+
+def test_a_scenarios_log_is_none(tmp_path: Path, logs: Path) -> None:
+    text = files(logs)[0].read_text().replace('"resolved":{}', '"resolved":{"schema":1}')
+    path = tmp_path / "scenario.jsonl"
+    path.write_text(text)
+    assert not is_deployed(chosen(path))
