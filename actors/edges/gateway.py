@@ -64,7 +64,7 @@ class Guest(msgspec.Struct):
     principal: str
     kind: Literal["owner", "agent", "device", "pairing"]
     address: str
-    rotate: bool = False
+    rotate_s: float | None = None  # when the next sync brings a new token; None for never
     name: str = ""
 
 
@@ -160,7 +160,9 @@ class Gateway:
             body = Authenticate(token_hash=hash_token(hello.token), name=name, address=address)
         answer = await self.ask(body)
         if isinstance(answer, Authenticated):
-            return Guest(answer.principal, answer.kind, address, answer.rotate, answer.name)
+            in_us = answer.rotate_in_us
+            rotate_s = None if in_us is None else trio.current_time() + in_us / 1e6
+            return Guest(answer.principal, answer.kind, address, rotate_s, answer.name)
         return answer.error if isinstance(answer, Denied) else BUSY
 
     # In
@@ -184,8 +186,9 @@ class Gateway:
             line.post(self._wire.encode(out))
             return
         body, amend = with_secret(told.body, self._key)
-        if guest.rotate and isinstance(body, Sync):
-            guest.rotate = False
+        due_s = guest.rotate_s
+        if due_s is not None and due_s <= trio.current_time() and isinstance(body, Sync):
+            guest.rotate_s = None  # the new one is first used by another connection
             assert line.nursery is not None, "it runs"
             line.nursery.start_soon(self._rotate, guest, line)
         await self.board.enter(line, msgspec.structs.replace(told, body=body), amend)

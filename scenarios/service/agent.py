@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import trio
 
+from actors.accounts.messages import ExplainRun, RunExplained
 from actors.messages import (
     TERMINAL,
     CancelGraphRun,
@@ -31,6 +32,7 @@ from scenarios.service.client import (
     NoAnswerError,
     call_problem,
     calling,
+    check_token,
     plain,
 )
 from scenarios.service.config import AgentSettings, Resolved
@@ -38,9 +40,10 @@ from scenarios.service.files import home
 from scenarios.service.keys import kept_key
 from scenarios.service.process import say
 from scenarios.service.reach import Reach, reach_of
+from scenarios.service.why import words_of
 from transports.handshake import Hello
 
-HEARD: Final = (GraphSessions, GraphRun, Failure)
+HEARD: Final = (GraphSessions, GraphRun, RunExplained, Failure)
 WAIT_US: Final = 20_000_000  # how long a server may hold back an answer
 PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0)  # between connections while one waits; the last one again
 POLL_S: Final = 2.0  # between two looks where the server answers at once and gives no hint
@@ -57,6 +60,7 @@ class Agent:
         self.reach: Reach = reach_of(settings, origins)
         if not settings.token:
             raise refusal("PULLCORD_TOKEN", "which agent calls?", ASK_OWNER)
+        check_token(settings.token.strip(), "agent", origins["token"])
         try:
             self._hello = Hello(name="agent", boot=BOOT, token=settings.token.strip())
             msgspec.msgpack.encode(self._hello)
@@ -178,10 +182,21 @@ def _queued(agent: Agent, ticket: GraphRun, *, wait: bool, json: bool) -> int:
 
 
 def get_run(agent: Agent, ticket: str, *, json: bool) -> int:
-    """Print how a run stands."""
+    """Print how a run stands, and why it has not begun if it hasn't."""
     found = _checked(_run(partial(agent.call, GetGraphRun(command_id=ticket)), agent), ticket)
-    show(found, json=json)
-    return code_of(found)
+    if found.status != "queued":
+        show(found, json=json)
+        return code_of(found)
+    why = _run(partial(agent.call, ExplainRun(command_id=ticket)), agent)
+    told = why if isinstance(why, RunExplained) else None  # it may have been forgotten meanwhile
+    if json:
+        reason = None if told is None else told.reason
+        sys.stdout.write(indented({**plain(found), "why": reason}))
+        return 0
+    show(found, json=False)
+    if told is not None:
+        say(words_of(told))
+    return 0
 
 
 def cancel_run(agent: Agent, ticket: str, *, json: bool) -> int:
@@ -216,13 +231,22 @@ def code_of(run: GraphRun) -> int:
     return int(run.status in TERMINAL and run.status != "completed")
 
 
+def _asks(run: GraphRun) -> str:
+    """Return for whom a run waits, if it waits for its desktop's owner."""
+    calls = run.awaiting_approval
+    if calls is msgspec.UNSET or not calls:
+        return ""
+    waiting = "1 tool call waits" if calls == 1 else f"{calls} tool calls wait"
+    return f", {waiting} for the desktop's owner"
+
+
 def show(run: GraphRun, *, json: bool) -> None:
     """Print a run: its result alone on stdout if it has one, all else on stderr; or all as JSON."""
     if json:
         sys.stdout.write(indented(plain(run)))
         return
     if run.status not in TERMINAL:
-        sys.stdout.write(f"{run.command_id}  {run.status}\n")
+        sys.stdout.write(f"{run.command_id}  {run.status}{_asks(run)}\n")
         return
     error = f": {run.error}" if run.error else ""
     say(f"{run.command_id} is {run.status}{error}, {run.total_tokens:,} tokens")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -12,6 +12,7 @@ import trio
 from anyio.abc import ByteStream
 
 from actors.accounts.messages import PrincipalRevoked
+from actors.edges.door import MARKS, Kind
 from actors.messages import Failure, Message
 from actors.raised import what_to_raise
 from scenarios.problems import Problem, ScenarioError
@@ -110,7 +111,8 @@ def call_problem(place: str, error: Exception, refused_cure: str) -> ScenarioErr
 class LocalCaller:
     """Asks a process of this machine, or of another, one question a connection, for a command.
 
-    `absent` is what to do where no process has the socket, `refused` where it doesn't take us.
+    `absent` is what to do where no process has the socket, `refused` where it doesn't take us. One
+    of another machine is not `local`.
     """
 
     place: str  # how errors name whom is asked
@@ -119,9 +121,15 @@ class LocalCaller:
     refused = ""
 
     def __init__(
-        self, place: str, connect: Callable[[], Awaitable[ByteStream]], hello: Hello
+        self,
+        place: str,
+        connect: Callable[[], Awaitable[ByteStream]],
+        hello: Hello,
+        *,
+        local: bool = True,
     ) -> None:
         self.place = place
+        self._local = local
         self._connect = connect
         self._hello = hello
 
@@ -130,7 +138,8 @@ class LocalCaller:
         try:
             answer = trio.run(self._asked, body, target)
         except CALL_ERRORS as error:
-            if isinstance(error, NoAnswerError) and "No such file" in error.reason:
+            reason = getattr(error, "reason", "")
+            if self._local and any(words in reason for words in NOBODY):
                 sentence, cure = self.absent
                 problem = Problem(path=self.place, message=sentence, cure=cure)
                 raise ScenarioError([problem]) from None
@@ -146,6 +155,9 @@ class LocalCaller:
             return await caller.ask(body)
 
 
+ARTICLES: Mapping[Kind, str] = {"owner": "an owner", "agent": "an agent", "device": "a desktop"}
+# A socket that is not there, and one whose process was killed.
+NOBODY = ("No such file", "Connection refused")
 CALL_ERRORS = (NoAnswerError, RefusedError, FrameError)
 
 
@@ -154,3 +166,11 @@ def plain(body: msgspec.Struct) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(body)
     found.pop("type", None)
     return found
+
+
+def check_token(token: str, kind: Kind, place: str) -> None:
+    """Refuse a token that says itself that it is for something else. ScenarioError."""
+    for other, mark in MARKS.items():
+        if other != kind and token.startswith(mark):
+            what = f"this is the token of {ARTICLES[other]}, and {ARTICLES[kind]}'s is needed"
+            raise ScenarioError([Problem(path=place, message=what)])

@@ -16,6 +16,7 @@ import msgspec
 from actors.accounts.messages import (
     AddAgent,
     Agents,
+    Audit,
     Changed,
     Devices,
     ListAgents,
@@ -23,11 +24,14 @@ from actors.accounts.messages import (
     NewPairingCode,
     RevokeAgent,
     RevokeDevice,
+    RunExplained,
+    Runs,
+    RunShown,
 )
 from actors.edges.door import MakeLink, PairingCode, PrincipalToken, SignInLink
 from scenarios.graph_files import refusal
 from scenarios.json_text import indented
-from scenarios.service.client import BOOT, LocalCaller, plain
+from scenarios.service.client import BOOT, LocalCaller, check_token, plain
 from scenarios.service.config import AgentSettings, Resolved
 from scenarios.service.process import say
 from scenarios.service.reach import reach_of
@@ -41,7 +45,10 @@ NO_SERVER: Final = "start it there: pullcord server; or give --server and an own
 class Owner(LocalCaller):
     """Who asks, and over which way."""
 
-    heard = (Agents, Changed, Devices, PairingCode, PrincipalToken, SignInLink)
+    heard = (
+        Agents, Changed, Devices, PairingCode, PrincipalToken, SignInLink,
+        Runs, RunShown, RunExplained, Audit,
+    )  # fmt: skip
     absent = ("no server runs here", NO_SERVER)
     refused = "is this an owner's token?"
 
@@ -54,8 +61,9 @@ class Owner(LocalCaller):
         reach = reach_of(settings, origins)
         if not settings.token:
             raise refusal("PULLCORD_TOKEN", "which owner asks?", "set it to an owner's token")
+        check_token(settings.token, "owner", origins["token"])
         hello = Hello(name="owner", boot=BOOT, token=settings.token)
-        super().__init__(str(reach.address), reach.connect, hello)
+        super().__init__(str(reach.address), reach.connect, hello, local=False)
 
 
 def show_code(owner: Owner, *, json: bool) -> int:
@@ -88,11 +96,11 @@ def list_devices(owner: Owner, *, json: bool) -> int:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
     for one in found:
-        state = "revoked" if one.revoked else f"synced {_ago(one.synced_ago_us)}"
+        state = "revoked" if one.revoked else f"synced {ago(one.synced_ago_us)}"
         warning = "  A COPY OF ITS TOKEN WAS USED" if one.reused else ""
         sys.stdout.write(f"{one.device}  {one.name}  {state}, {one.open_runs} open{warning}\n")
     if not found:
-        say("no device is paired: pullcord devices code")
+        say("no device is paired: pullcord devices pair")
     return 0
 
 
@@ -103,7 +111,7 @@ def list_agents(owner: Owner, *, json: bool) -> int:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
     for one in found:
-        state = "revoked" if one.revoked else f"seen {_ago(one.seen_ago_us)}"
+        state = "revoked" if one.revoked else f"seen {ago(one.seen_ago_us)}"
         scopes = " ".join(one.scopes)
         sys.stdout.write(f"{one.principal}  {one.name}  {state}, {one.open_runs} open  {scopes}\n")
     if not found:
@@ -147,7 +155,8 @@ def _pages(owner: Owner, body: ListDevices | ListAgents, field: str) -> list[Any
         body = msgspec.structs.replace(body, cursor=page.cursor)
 
 
-def _ago(age_us: int | None) -> str:
+def ago(age_us: int | None) -> str:
+    """Return how long ago something was, in whole seconds."""
     if age_us is None:
         return "never"
     return f"{Duration(age_us // 1_000_000 * 1_000_000)} ago"

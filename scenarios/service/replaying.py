@@ -47,7 +47,7 @@ KINDS: Final[Mapping[str, tuple[Any, Any]]] = {
     )
 }
 # Whose answers come from outside: what they said is an input of others, and they are not run.
-OUTSIDE: Final = frozenset({"LiveModel", "ScriptedModel"})
+OUTSIDE: Final = frozenset({"LiveModel", "ScriptedModel", "ToolRunner"})
 
 P = TypeVar("P", RecordedProcess, SteppedProcess)
 

@@ -11,7 +11,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import trio
 
@@ -33,6 +33,7 @@ from actors.stores.failures import (
 )
 from actors.supervisor import RestartPolicy
 from logs.record import Recorder
+from scenarios.service.clock import WallClock
 from scenarios.service.meter import Meter
 from scenarios.service.snapshot import write_stores
 from transports.envelope import Envelope
@@ -67,6 +68,14 @@ class Edge(Protocol):
         """Whether nothing waits to be written."""
 
 
+@runtime_checkable
+class StampKeeper(Protocol):
+    """A store that keeps, with each commit, how late it was."""
+
+    def keep_stamps(self, latest_us: Callable[[], int]) -> int:
+        """Keep from now on what this tells; return what was kept last, 0 for nothing."""
+
+
 class ServiceContext(DurableContext):
     """One actor of a deployed process."""
 
@@ -80,6 +89,14 @@ class ServiceContext(DurableContext):
         self.could_write = True  # as the log has it
         self.chance: Chance | None = None  # where it was before the turns that wait for a commit
         super().reset()
+
+    @property
+    def stamp_us(self) -> int:
+        """Wall time since 1970, as of the beginning of the turn; it never goes back."""
+        stamp_us = super().stamp_us
+        if self.shared is None:
+            self._world.wall.has_told(stamp_us)
+        return stamp_us
 
     def release(self) -> None:
         """Let out what a turn asked for; its records are written before anything has left."""
@@ -106,7 +123,9 @@ class ServiceWorld(DurableWorld):
         self.edges: list[Edge] = []
         self.meter = Meter()
         self.on_ready: Callable[[], None] = lambda: None
-        self._stamp_us = 0
+        self.wall = WallClock()
+        self._kept_us = 0  # what the stores have seen of the wall clock: no stamp comes before it
+        self._made_s = time.perf_counter()  # when the world's time begins
         self.snapshot_limit_bytes = 0  # of the stores, at the log's beginning; 0 leaves them out
         self._flush: Callable[[], None] = lambda: None
         self._up = False  # whether every actor has begun
@@ -143,25 +162,37 @@ class ServiceWorld(DurableWorld):
 
     # Time
 
-    def stamp_us(self) -> int:
+    def stamp_us(self, asking: str) -> int:
         """Return the wall time since 1970 in microseconds, never less than the last one."""
-        self._stamp_us = max(self._stamp_us, time.time_ns() // 1000)
-        return self._stamp_us
+        stamp_us, jump_us = self.wall.tell()
+        if jump_us:
+            self.tell_jump(asking, jump_us)
+        return stamp_us
+
+    def _go_on_from_kept_time(self) -> None:
+        """Begin no earlier than what the stores have seen, and have them keep what is to come."""
+        stores: list[object] = [context.durable for context in self.contexts.values()]
+        keepers = [store for store in stores if isinstance(store, StampKeeper)]
+        kept_us = [store.keep_stamps(lambda: self.wall.latest_us) for store in keepers]
+        self._kept_us = max(kept_us, default=0)
+        said = self.wall.go_on_from(self._kept_us)
+        if said:
+            self.say(said)
 
     def _begin_time(self) -> None:
-        """Let time have begun with the process, when the wall clock was read."""
+        """Let time have begun when the wall clock was read, with the process."""
         super()._begin_time()
-        self._zero_s -= max(time.time_ns() // 1000 - self.epoch_us, 0) / 1e6
+        self._zero_s -= time.perf_counter() - self._made_s
 
     def _look(self, actor: ServiceContext) -> None:
         """Record what an actor is about to see that is no input: wall clock and disk.
 
-        Wall time is the world's, set right where the machine's has jumped, as after a sleep: so a
-        log that has the jumps has every stamp.
+        Its wall clock is the world's time, set right where the process's has gone another way, as
+        after a sleep: so a log that has the jumps has every stamp.
         """
-        ahead_us = time.time_ns() // 1000 - self.epoch_us - self.now_us
-        by_us = ahead_us - actor.ahead_us
-        if abs(by_us) > CLOCK_STEP_US:
+        right_us = self.epoch_us + self.now_us
+        by_us = self.wall.tell()[0] - right_us - actor.ahead_us
+        if abs(by_us) > CLOCK_STEP_US or right_us + actor.ahead_us < self._kept_us:
             by_us = max(min(by_us, DURATION_LIMIT_US), -DURATION_LIMIT_US)
             actor.ahead_us += by_us
             self.shift_clock(actor.name, CLOCK, by_us)
@@ -211,6 +242,7 @@ class ServiceWorld(DurableWorld):
             await close_outside(self.contexts.values(), OUTSIDE)
 
     async def _open(self, network: Network, nursery: trio.Nursery) -> None:
+        self._go_on_from_kept_time()
         for edge in self.edges:
             await edge.open()
         await open_outside(self.contexts.values(), OUTSIDE, nursery, self.deliver_now)

@@ -35,6 +35,7 @@ from logs.read import record_of
 from logs.record import EventRecord, FaultRecord, Record
 from logs.write import lines_of
 from scenarios.service import world as service_world
+from scenarios.service.clock import WallClock
 from scenarios.service.world import ServiceWorld
 from tests.actors.graphs.fake_vm import FakeVmPort
 from tests.actors.harness import S
@@ -42,6 +43,7 @@ from tests.actors.puppet_store import PuppetStore, failed
 from tests.actors.puppets import NOTES, Note, Puppet, Say
 from transports.envelope import Envelope
 
+HOUR = 3_600 * S
 Act = Callable[[Any, Envelope[Say]], Any]
 
 
@@ -93,9 +95,16 @@ class Recorded:
     """What a process with one puppet wrote, and how it was begun."""
 
     def __init__(
-        self, texts: Sequence[str], store: Any = None, say: Act = busy, *, apart: bool = False
+        self,
+        texts: Sequence[str],
+        store: Any = None,
+        say: Act = busy,
+        *,
+        apart: bool = False,
+        wall: WallClock | None = None,
     ) -> None:
         world = ServiceWorld("test", lambda _: None)
+        world.wall = wall or world.wall
         world.house("here", Puppet([], say=say, timer=remind), store)
         world.edges.append(Outside(world, texts, apart))
         world.snapshot_limit_bytes = 1 << 20
@@ -183,24 +192,39 @@ def test_it_begins_with_what_its_store_held(tmp_path: Path) -> None:
     assert it.differences() != []
 
 
-@pytest.mark.parametrize("by_us", [3_600 * S * 8, -60 * S])
-def test_the_wall_clock_jumps_where_it_did(by_us: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_us", [8 * HOUR, -HOUR])
+def test_the_wall_clock_jumps_where_it_did(by_us: int) -> None:
     ahead_us = [0]
-    now_ns = time.time_ns
-    monkeypatch.setattr(
-        "scenarios.service.world.time.time_ns", lambda: now_ns() + ahead_us[0] * 1000
-    )
 
     def say(context: Any, envelope: Envelope[Say]) -> Say:
         ahead_us[0] = by_us
         return busy(context, envelope)
 
-    it = Recorded(["a", "b", "c"], say=say)
-    assert any(isinstance(one, FaultRecord) and "clock" in one.act for one in it.records)
+    wall = WallClock(lambda: time.time_ns() + ahead_us[0] * 1000)
+    it = Recorded(["a", "b", "c"], say=say, apart=True, wall=wall)
+    acts = [one.act for one in it.records if isinstance(one, FaultRecord)]
+    assert all(act.startswith("clock ") for act in acts)
     stamps = [one.fields["stamp_us"] for one in it.said("drew")]
     assert stamps == sorted(stamps)
     if by_us > 0:
-        assert stamps[-1] - stamps[0] >= by_us - S
+        assert len(acts) == 1
+        assert stamps[-1] - stamps[0] >= by_us
+    assert it.differences() == []
+
+
+def test_a_clock_that_is_behind_is_caught_up_with_as_it_was() -> None:
+    """Time goes at half its rate meanwhile: the log has each step of it that counts."""
+    steady_us = [0]
+
+    def say(context: Any, envelope: Envelope[Say]) -> Say:
+        steady_us[0] += HOUR
+        return busy(context, envelope)
+
+    wall = WallClock(lambda: HOUR * 1000, lambda: steady_us[0] * 1000)
+    wall.go_on_from(10 * HOUR)
+    it = Recorded(["a", "b", "c"], say=say, apart=True, wall=wall)
+    stamps = [one.fields["stamp_us"] for one in it.said("drew")]
+    assert stamps == sorted(stamps)
     assert it.differences() == []
 
 

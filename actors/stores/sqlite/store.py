@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from actors.actor import Key, Row, TableSpec
 from actors.stores.database import DatabaseStore
-from actors.stores.failures import DamagedStoreError, UnusableStoreError
+from actors.stores.failures import DamagedStoreError, StoreError, UnusableStoreError
 from actors.stores.rows import read_key
 from actors.stores.sqlite.lock import Lock
 from actors.stores.sqlite.reserve import Reserve
@@ -30,6 +33,16 @@ STATEMENTS_KEPT = 512  # more than a server's tables and searches have, so each 
 LOG_LIMIT_BYTES = 16 << 20  # the log is cut back to this once it is copied; 4 MiB is usual
 DUMP_ROWS = 256  # read at once: a row has up to 600,000 characters
 BUSY_TIMEOUT_S = 5.0  # how long another program, the sqlite3 command say, may hold a write lock
+
+
+class Latest(msgspec.Struct, frozen=True):
+    """How late it was, by the wall, when something was committed last."""
+
+    stamp_us: int
+
+
+CLOCK = TableSpec("clock", Latest)  # its host's, and no table of an actor's
+LATEST = "latest"
 
 
 class SqliteStore(DatabaseStore):
@@ -56,6 +69,8 @@ class SqliteStore(DatabaseStore):
             self._lock.release()
             raise
         self._transaction = Transaction(self._connection, self.path, reserve)
+        self._clock = SqliteTable(CLOCK, self._transaction)  # in no snapshot
+        self._latest_us: Callable[[], int] | None = None
 
     def table(self, spec: TableSpec[Row]) -> SqliteTable[Row]:
         """Return the table, made empty if it is new."""
@@ -68,10 +83,10 @@ class SqliteStore(DatabaseStore):
     def dump(self) -> Iterator[tuple[str, list[tuple[Key, str | bytes]]]]:
         """Yield all rows as they are kept, JSON or msgpack, with their table's name, in parts.
 
-        Also those of tables that nobody has opened. Raises StoreError.
+        Also those of tables that nobody has opened, but not what is its host's. Raises StoreError.
         """
         names = self._transaction.read(f"SELECT name FROM {DEFINITIONS} ORDER BY name")  # noqa: S608  our own
-        for (name,) in names:
+        for name in [name for (name,) in names if name != CLOCK.name]:
             table, last, above = quoted(name), "", ">="  # no key is below the empty text
             while above:
                 sql = f"SELECT key, row FROM {table} WHERE key {above} ? ORDER BY key LIMIT ?"  # noqa: S608  quoted
@@ -80,6 +95,22 @@ class SqliteStore(DatabaseStore):
                     yield name, [(read_key(key), data) for key, data in found]
                     last = found[-1][0]
                 above = ">" if len(found) == DUMP_ROWS else ""
+
+    def keep_stamps(self, latest_us: Callable[[], int]) -> int:
+        """Keep with each commit what this tells; return what was kept last, 0 for nothing.
+
+        A host whose clock was set back meanwhile goes on from there. Raises StoreError.
+        """
+        self._latest_us = latest_us
+        kept = self._clock.get(LATEST)
+        return 0 if kept is None else kept.stamp_us
+
+    def commit(self) -> None:
+        """Make what was written durable, and with it how late it is; as `DatabaseStore` says."""
+        if self._latest_us is not None and self._transaction.wrote:
+            with suppress(StoreError):  # the commit tells it, and why
+                self._clock.put(LATEST, Latest(self._latest_us()))
+        super().commit()
 
     def close(self) -> None:
         """Forget what is not committed, and let others open the file."""

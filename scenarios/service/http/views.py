@@ -14,6 +14,7 @@ from actors.accounts.messages import (
     Audit,
     DeviceListing,
     Devices,
+    RunExplained,
     RunListing,
     Runs,
     RunShown,
@@ -22,6 +23,7 @@ from actors.accounts.messages import (
 from actors.messages import TERMINAL, Completion
 from scenarios.json_text import indented
 from scenarios.service.http.words import (
+    S,
     ago,
     counted,
     machine_moment,
@@ -30,6 +32,7 @@ from scenarios.service.http.words import (
     plain_lines,
     span,
 )
+from scenarios.service.why import words_of
 
 STATUSES = ("queued", "running", "completed", "failed", "cancelled", "expired", "interrupted")
 RESULT_LIMIT_CHARS = 20_000  # the whole is the agent's; a page is looked at
@@ -111,13 +114,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):
-    """One run, with its timeline. `cancel` and `forget` are empty where it can't be done."""
+    """One run, with its timeline. `cancel` and `forget` are empty where it can't be done.
+
+    `why` is what it waits for, empty where it has ended.
+    """
 
     id: str
     session: str
     status: str
     kind: str
     sentence: str
+    why: str
     facts: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
     arguments: str
@@ -250,8 +257,11 @@ def kind_of(status: str) -> str:
     return KINDS.get(status, "stopped" if status in TERMINAL else "open")
 
 
-def run_page(shown: RunShown, names: Names, now_us: int) -> RunPage:
+def run_page(
+    shown: RunShown, names: Names, now_us: int, told: RunExplained | None = None
+) -> RunPage:
     """Return a run's own page; `now_us` is the time since 1970 at which ages were told."""
+    why = "" if told is None else plain(words_of(told), ERROR_LIMIT_CHARS)
     run = shown.run
     ended = run.status in TERMINAL
     done = shown.completion
@@ -262,6 +272,7 @@ def run_page(shown: RunShown, names: Names, now_us: int) -> RunPage:
         status=run.status,
         kind=kind_of(run.status),
         sentence=_sentence(run),
+        why=f"{why[:1].upper()}{why[1:]}." if why else "",
         facts=(
             ("Agent", _called(run.agent, names)),
             ("Desktop", _called(run.device, names)),
@@ -299,14 +310,18 @@ def _steps(run: RunListing, now_us: int) -> Iterator[Step]:
         yield _step("Offered to the desktop", None, now_us, _times(run.delivery))
     if run.started_ago_us is not None:
         waited_us = run.queued_ago_us - run.started_ago_us
-        yield _step("Started", run.started_ago_us, now_us, f"after {span(waited_us)}")
+        yield _step("Started", run.started_ago_us, now_us, _after(waited_us))
     if run.cancel_requested:
         yield _step("Asked to stop", None, now_us, "the desktop hears of it within seconds")
     if run.finished_ago_us is not None:
         began_us = run.queued_ago_us if run.started_ago_us is None else run.started_ago_us
-        note = f"after {span(began_us - run.finished_ago_us)}"
+        note = _after(began_us - run.finished_ago_us)
         name = run.status.capitalize()
         yield _step(name, run.finished_ago_us, now_us, note, kind_of(run.status))
+
+
+def _after(us: int) -> str:
+    return f"after {span(us)}" if us >= S else "at once"
 
 
 def _step(name: str, ago_us: int | None, now_us: int, note: str = "", kind: str = "open") -> Step:
