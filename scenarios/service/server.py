@@ -27,6 +27,7 @@ from scenarios.service.files import (
 )
 from scenarios.service.process import open_log, say, serve
 from scenarios.service.reach import is_here, server_context
+from scenarios.service.recorded import RecordedActor
 from scenarios.service.web import web_edge
 from scenarios.service.world import ServiceWorld
 from transports.connection import Peer
@@ -86,7 +87,20 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
         world.on_ready = ready
         try:
-            return serve(world, open_log(SERVER, folder, settings, world))
+            log = open_log(
+                SERVER,
+                folder,
+                settings,
+                world,
+                {
+                    SERVER: RecordedActor(
+                        kind=AccountedServer.__name__,
+                        config=resolved.told("server", usual),
+                        store="PostgreSQL" if is_postgres(settings.store) else "SQLite",
+                    )
+                },
+            )
+            return serve(world, log)
         finally:
             store.close()
     finally:
