@@ -95,7 +95,7 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
                 {
                     SERVER: RecordedActor(
                         kind=AccountedServer.__name__,
-                        config=resolved.told("server", usual),
+                        config=resolved.told("server", usual_config(settings)),
                         store="PostgreSQL" if is_postgres(settings.store) else "SQLite",
                     )
                 },
@@ -109,10 +109,15 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
 def server_config(resolved: Resolved[ServerSettings]) -> AccountedServer.Config:
     """Return what the server itself is told."""
-    # What other processes do in the same database is looked at only where there may be some.
-    usual = {"shared": is_postgres(resolved.settings.store)}
+    usual = usual_config(resolved.settings)
     config: AccountedServer.Config = resolved.table("server", AccountedServer.Config, usual)
     return config
+
+
+def usual_config(settings: ServerSettings) -> dict[str, Any]:
+    """Return what a server is told unless its settings say otherwise."""
+    # What other processes do in the same database is looked at only where there may be some.
+    return {"shared": is_postgres(settings.store)}
 
 
 def first_steps(address: Address) -> Iterator[str]:
