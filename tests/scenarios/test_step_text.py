@@ -98,7 +98,7 @@ def test_a_turn_says_what_it_did() -> None:
     )
     assert has(
         change(polling()),
-        "* busy = true  (was false)",
+        "* passing = true  (was false)",
         "  timer poll fires",
         "+ timer poll is set, due at",
         "+ question Sync to server is open, due at ",
@@ -132,7 +132,7 @@ def test_a_turn_that_changes_nothing_says_so() -> None:
 def test_state_marks_what_changed_in_this_turn_and_nothing_else() -> None:
     made = polling()
     mine = texts(state(made, of(made), made.turn()))
-    assert has(mine, "* busy", "  commands")
+    assert has(mine, "* passing", "  commands")
     assert mine[0].startswith("relay is up, boot 0, after ")
     assert any(line.endswith("(was false)") for line in mine)
     other = texts(state(made, of(made, "server"), made.turn()))

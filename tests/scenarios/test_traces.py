@@ -100,7 +100,7 @@ def test_a_program_s_call_is_traced_if_its_sixth_element_is_a_traceparent(
 ) -> None:
     plan = load(tmp_path, QUICK, head=HEAD)
     server: Any = CellRun(plan.scenarios[0], 1, "", tmp_path).simulator.contexts["server"].actor
-    session = server.given[0][1][0].meta.id
+    session = server.given[0][1][0].id
     then = ASK.replace("SESSION", session).replace("KEY", "10000001").replace("TRACE", repr(sixth))
     program = f"command = {json.dumps(list(greeter(then)))}\n"
     text = '[engine]\nduration = "10s"\n[agent]\n' + program
