@@ -87,20 +87,8 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
         world.on_ready = ready
         try:
-            log = open_log(
-                SERVER,
-                folder,
-                settings,
-                world,
-                {
-                    SERVER: RecordedActor(
-                        kind=AccountedServer.__name__,
-                        config=resolved.told("server", usual),
-                        store="PostgreSQL" if is_postgres(settings.store) else "SQLite",
-                    )
-                },
-            )
-            return serve(world, log)
+            actors = {SERVER: recorded_server(resolved)}
+            return serve(world, open_log(SERVER, folder, settings, world, actors))
         finally:
             store.close()
     finally:
@@ -109,10 +97,25 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
 def server_config(resolved: Resolved[ServerSettings]) -> AccountedServer.Config:
     """Return what the server itself is told."""
-    # What other processes do in the same database is looked at only where there may be some.
-    usual = {"shared": is_postgres(resolved.settings.store)}
-    config: AccountedServer.Config = resolved.table("server", AccountedServer.Config, usual)
+    config: AccountedServer.Config = resolved.table(
+        SERVER, AccountedServer.Config, _usual(resolved.settings)
+    )
     return config
+
+
+def recorded_server(resolved: Resolved[ServerSettings]) -> RecordedActor:
+    """Return what a log says of the server, so that it can be made again."""
+    settings = resolved.settings
+    return RecordedActor(
+        kind=AccountedServer.__name__,
+        config=resolved.told(SERVER, _usual(settings)),
+        store="PostgreSQL" if is_postgres(settings.store) else "SQLite",
+    )
+
+
+def _usual(settings: ServerSettings) -> dict[str, bool]:
+    # What other processes do in the same database is looked at only where there may be some.
+    return {"shared": is_postgres(settings.store)}
 
 
 def first_steps(address: Address) -> Iterator[str]:
