@@ -87,8 +87,20 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
         world.on_ready = ready
         try:
-            actors = {SERVER: recorded_server(resolved)}
-            return serve(world, open_log(SERVER, folder, settings, world, actors))
+            log = open_log(
+                SERVER,
+                folder,
+                settings,
+                world,
+                {
+                    SERVER: RecordedActor(
+                        kind=AccountedServer.__name__,
+                        config=resolved.told("server", usual_config(settings)),
+                        store="PostgreSQL" if is_postgres(settings.store) else "SQLite",
+                    )
+                },
+            )
+            return serve(world, log)
         finally:
             store.close()
     finally:
@@ -97,23 +109,13 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
 def server_config(resolved: Resolved[ServerSettings]) -> AccountedServer.Config:
     """Return what the server itself is told."""
-    config: AccountedServer.Config = resolved.table(
-        SERVER, AccountedServer.Config, _usual(resolved.settings)
-    )
+    usual = usual_config(resolved.settings)
+    config: AccountedServer.Config = resolved.table("server", AccountedServer.Config, usual)
     return config
 
 
-def recorded_server(resolved: Resolved[ServerSettings]) -> RecordedActor:
-    """Return what a log says of the server, so that it can be made again."""
-    settings = resolved.settings
-    return RecordedActor(
-        kind=AccountedServer.__name__,
-        config=resolved.told(SERVER, _usual(settings)),
-        store="PostgreSQL" if is_postgres(settings.store) else "SQLite",
-    )
-
-
-def _usual(settings: ServerSettings) -> dict[str, bool]:
+def usual_config(settings: ServerSettings) -> dict[str, Any]:
+    """Return what a server is told unless its settings say otherwise."""
     # What other processes do in the same database is looked at only where there may be some.
     return {"shared": is_postgres(settings.store)}
 

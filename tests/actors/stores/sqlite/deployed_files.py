@@ -26,7 +26,7 @@ from actors.accounts.rows import (
 from actors.actor import Place, TableSpec
 from actors.config import decode_hook
 from actors.desktop.engine import DesktopEngine
-from actors.desktop.rows import GRAPHS, HISTORY, OWN_SESSIONS, PINNED, RESULTS
+from actors.desktop.rows import ACKNOWLEDGED, GRAPHS, HISTORY, OWN_SESSIONS, PINNED, RESULTS
 from actors.engine import EXECUTIONS
 from actors.graph_engine import SPENDINGS
 from actors.graphs.approvals import APPROVALS
@@ -37,9 +37,12 @@ from actors.journal import JOURNAL, OUTBOX, PROJECTS
 from actors.ledger import DEVICES, TICKETS
 from actors.ledger import TURNS as FAIR_TURNS
 from actors.messages import (
+    CHANNEL,
     Commands,
     Complete,
     Disable,
+    FleetAcknowledged,
+    FleetFinished,
     FleetRun,
     FleetStarted,
     Start,
@@ -62,7 +65,9 @@ TABLES: dict[str, tuple[TableSpec[Any], ...]] = {
         FAIR_TURNS, PACES,
     ),
     "relay": (OWN_SESSIONS, PROJECTS, JOURNAL, OUTBOX, HISTORY, RESULTS),
-    "engine": (EXECUTIONS, GRAPHS, PINNED, SPENDINGS, BEGINNINGS, TURNS, APPROVALS),
+    "engine": (
+        EXECUTIONS, GRAPHS, PINNED, SPENDINGS, BEGINNINGS, TURNS, APPROVALS, ACKNOWLEDGED,
+    ),
 }  # fmt: skip
 RUN = "r2"  # the desktop's run that executes
 
@@ -163,9 +168,14 @@ def write_relay(path: Path) -> RelayFile:
 
 
 def write_engine(path: Path) -> EngineFile:
-    """A run of a saved Graph, of which one call waits for its owner."""
+    """A run whose end the relay has, and one of which a call waits for its owner."""
     engine = EngineFile(path)
     engine.save("main")
+    turn = "turn:" + engine.run("r1")
+    question = only(engine.fire(turn), AgentAsk, "model")
+    engine.answer(question, AgentAnswer(run="r1", agent=1, outcome="ok", value="done"))
+    only(engine.fire(turn), FleetFinished, "relay")
+    engine.deliver("relay", FleetAcknowledged(channel=CHANNEL + "r1"))
     execution = engine.run(RUN)
     turn = "turn:" + execution
     question = only(engine.fire(turn), AgentAsk, "model")
