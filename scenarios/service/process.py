@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 from actors.errors import SimulationError
 from actors.stores.failures import StoreError
@@ -17,9 +21,11 @@ from scenarios.graph_files import refusal
 from scenarios.problems import printable
 from scenarios.service.config import LogSettings
 from scenarios.service.files import store_problem
+from scenarios.service.recorded import SHARED, RecordedActor
 from scenarios.service.world import ServiceWorld
 from transports.version import VERSION
 
+_PASSWORDS = re.compile(r"(://[^:/@\s]*:)[^@\s]*(?=@)|([?&]password=)[^&\s]*")
 LOGS = "logs"  # the folder within a process's own
 
 
@@ -30,22 +36,35 @@ def say(text: str) -> None:
 
 
 def open_log(
-    name: str, folder: Path, settings: LogSettings, world: ServiceWorld
+    name: str,
+    folder: Path,
+    settings: LogSettings,
+    world: ServiceWorld,
+    actors: Mapping[str, RecordedActor],
 ) -> RotatingRecorder:
-    """Return the log of a process. ScenarioError if it can't be written."""
+    """Return the log of a process, of which `actors` says what each is.
+
+    ScenarioError if it can't be written.
+    """
+    if settings.record:
+        world.snapshot_limit_bytes = settings.log_files * settings.log_size // 2
+        shared = [each.store for each in actors.values() if each.store in SHARED]
+        for store in shared:
+            say(f"other servers may write to {store} too, so this log can't be replayed")
     header = HeaderRecord(
         scenario=name,
         digest="",
         seed=world.seed,
         cell="",
         replication=0,
-        command=shlex.join(["pullcord", *sys.argv[1:]]),
+        command=shlex.join(["pullcord", *map(_without_password, sys.argv[1:])]),
         pullcord=VERSION,
         python=platform.python_version(),
         driver="trio",
         transport="tcp",
         processes="separate",
         speed=1.0,
+        actors=msgspec.to_builtins(actors) if settings.record else {},
         resolved={},
     )
     began = {"epoch_us": world.epoch_us, "pid": os.getpid(), "payloads": settings.record}
@@ -64,6 +83,11 @@ def open_log(
         raise refusal(
             str(folder / LOGS), what, "free some space, or change who may write"
         ) from None
+
+
+def _without_password(argument: str) -> str:
+    """Return what was said on the command line, without a database's password."""
+    return _PASSWORDS.sub(lambda found: f"{found[1] or found[2]}...", argument)
 
 
 def serve(world: ServiceWorld, log: RotatingRecorder) -> int:
