@@ -67,9 +67,10 @@ def test_a_hundred_thousand_runs_leave_a_server_as_large_as_the_first_thirty_tho
     main([*given, "--folder", str(tmp_path)])
     lines = told(capsys.readouterr().out)
     assert lines["errors"] == ["none"]
-    for what in ("memory", "files"):
+    # A file keeps the size of its fullest minute: what is over is deleted once a minute.
+    for what, factor in (("memory", 1.1), ("files", 1.5)):
         sizes = [int(size) for size in lines[what][: SAMPLES + 1]]
-        assert max(sizes[4:]) <= 1.1 * max(sizes[:4]), what
+        assert max(sizes[4:]) <= factor * max(sizes[:4]), what
 
 
 def test_a_load_lasts_as_long_as_it_is_told(
