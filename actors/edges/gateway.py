@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Literal
 
 import msgspec
@@ -37,6 +38,7 @@ from actors.edges.door import (
     hash_code,
     hash_token,
     make_token,
+    network_of,
 )
 from actors.edges.grants import with_secret
 from actors.edges.line import Inside, Line
@@ -59,12 +61,15 @@ BUSY = "the server is too busy to say who you are: try again"
 
 
 class Guest(msgspec.Struct):
-    """Who is at the other end of a connection."""
+    """Who is at the other end of a connection.
+
+    At `rotate_s` of trio's clock its token is old: the next sync brings it another one.
+    """
 
     principal: str
     kind: Literal["owner", "agent", "device", "pairing"]
     address: str
-    rotate: bool = False
+    rotate_s: float = inf
     name: str = ""
 
 
@@ -153,14 +158,16 @@ class Gateway:
         if hello.name == PAIRING and not local:
             if self._pairing >= PAIRING_LIMIT:
                 return "others are being paired: try again in a minute"
-            return Guest("", "pairing", address)
+            return Guest("", "pairing", network_of(address))
         body: Any = AuthenticateLocal()
         if not local or hello.token:
             name = "" if hello.name in NAMELESS else hello.name
             body = Authenticate(token_hash=hash_token(hello.token), name=name, address=address)
         answer = await self.ask(body)
         if isinstance(answer, Authenticated):
-            return Guest(answer.principal, answer.kind, address, answer.rotate, answer.name)
+            in_us = 0 if answer.rotate else answer.rotate_in_us
+            rotate_s = inf if in_us is None else trio.current_time() + in_us / 1e6
+            return Guest(answer.principal, answer.kind, address, rotate_s, answer.name)
         return answer.error if isinstance(answer, Denied) else BUSY
 
     # In
@@ -179,13 +186,11 @@ class Gateway:
         if told.target != SERVER:
             raise FrameError(f"a message to {told.target}, but only {SERVER} is here")
         if isinstance(told.body, MakeLink):
-            answer = self.make_link(guest.principal, guest.name)
-            out = Envelope(self._inside.number(), SERVER, guest.principal, told.id, 0, answer)
-            line.post(self._wire.encode(out))
+            self._post(line, guest, told.id, self.make_link(guest.principal, guest.name))
             return
         body, amend = with_secret(told.body, self._key)
-        if guest.rotate and isinstance(body, Sync):
-            guest.rotate = False
+        if isinstance(body, Sync) and trio.current_time() >= guest.rotate_s:
+            guest.rotate_s = inf
             assert line.nursery is not None, "it runs"
             line.nursery.start_soon(self._rotate, guest, line)
         await self.board.enter(line, msgspec.structs.replace(told, body=body), amend)
@@ -195,16 +200,16 @@ class Gateway:
         token = make_token("device")
         answer = await self.ask(BeginRotation(device=guest.principal, token_hash=hash_token(token)))
         if isinstance(answer, Rotation) and answer.begun:
-            told = Envelope(
-                self._inside.number(), SERVER, guest.principal, 0, 0, NewToken(token=token)
-            )
-            line.post(self._wire.encode(told))
+            self._post(line, guest, 0, NewToken(token=token))
 
-    def _post(self, line: Line, target: str, body: Any) -> None:
-        line.post(self._wire.encode(Envelope(self._inside.number(), SERVER, target, 0, 0, body)))
+    def _post(self, line: Line, guest: Guest, reply_to: int, body: Any) -> None:
+        number = self._inside.number()
+        line.post(self._wire.encode(Envelope(number, SERVER, guest.principal, reply_to, 0, body)))
 
     async def _pair(self, guest: Guest, connection: Connection) -> None:
         """Hear one code, and say what came of it."""
+        if self._pairing >= PAIRING_LIMIT:  # more may have been greeted at one time
+            raise BrokenLinkError("others are being paired")
         self._pairing += 1
         try:
             with trio.move_on_after(PAIRING_S):

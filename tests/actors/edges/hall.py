@@ -86,6 +86,7 @@ class Hall:
 
     def __init__(self, answer: Callable[[Envelope[Any]], Any]) -> None:
         self.rotate = False
+        self.rotate_in_us: int | None = None
         self.inside = FakeInside(self.answer)
         self.own = answer
         self.log = Log()
@@ -106,7 +107,12 @@ class Hall:
                 return UNKNOWN
             kind: Any = TOKENS[name]
             return Authenticated(
-                principal=name, kind=kind, owner="own_1", name="n", rotate=self.rotate
+                principal=name,
+                kind=kind,
+                owner="own_1",
+                name="n",
+                rotate=self.rotate,
+                rotate_in_us=self.rotate_in_us,
             )
         if isinstance(body, AuthenticateLocal):
             return Authenticated(principal="own_1", kind="owner", owner="own_1", name="me")

@@ -32,7 +32,7 @@ from actors.edges.door import (
     hash_token,
     make_token,
 )
-from actors.edges.gateway import DENIAL_S, NO_PAGES, SERVER
+from actors.edges.gateway import DENIAL_S, NO_PAGES, PAIRING_LIMIT, SERVER
 from actors.messages import (
     Commands,
     GetGraphRun,
@@ -227,6 +227,30 @@ async def test_an_old_token_is_replaced_with_the_next_sync(autojump_clock: MockC
         assert asked == BeginRotation(device="dev_1", token_hash=hash_token(new.token))
 
 
+async def test_a_token_that_gets_old_on_a_connection_is_replaced_there(
+    autojump_clock: MockClock,
+) -> None:
+    def answer(envelope: Envelope[Any]) -> Any:
+        if isinstance(envelope.body, BeginRotation):
+            return Rotation(begun=True)
+        return Commands(commands=())
+
+    def begun(it: Hall) -> int:
+        return sum(isinstance(body, BeginRotation) for body in it.inside.bodies(GATEWAY))
+
+    async with hall(autojump_clock, answer) as it:
+        it.rotate_in_us = 3_000_000
+        connection = await it.enter("dev_1")
+        counts = []
+        for pause_s in (0, 2.9, 0.2, 5):
+            await trio.sleep(pause_s)
+            await say(connection, SYNC)
+            assert isinstance((await hear(connection)).body, Commands | NewToken)
+            await wait_all_tasks_blocked()
+            counts.append(begun(it))
+        assert counts == [0, 0, 1, 1]
+
+
 async def test_a_token_that_the_server_could_not_keep_is_not_sent(
     autojump_clock: MockClock,
 ) -> None:
@@ -284,6 +308,27 @@ async def test_a_stranger_may_say_nothing_but_a_code(autojump_clock: MockClock) 
         assert it.inside.heard == []
         with pytest.raises(RefusedError):
             await greet(it.local.connect(), Hello(name="pairing", boot="b", token=CHOSEN), TIMINGS)
+
+
+async def test_no_more_strangers_than_a_few_are_heard_at_a_time(autojump_clock: MockClock) -> None:
+    hello = Hello(name="pairing", boot="b")
+    ends: list[str] = []
+
+    async def knock(it: Hall) -> None:
+        try:
+            connection = await greet(it.outside.connect(), hello, TIMINGS)
+            with trio.move_on_after(1):
+                await connection.receive()
+                return
+            ends.append("heard")
+        except BrokenLinkError as error:
+            ends.append(type(error).__name__)
+
+    async with hall(autojump_clock) as it, trio.open_nursery() as nursery:
+        for _ in range(30):  # greeted all at once, before the first of them is counted
+            nursery.start_soon(knock, it)
+    assert len(ends) == 30
+    assert ends.count("heard") == PAIRING_LIMIT
 
 
 # Links to pages
