@@ -15,7 +15,7 @@ from logs.record import HeaderRecord
 from logs.rotate import RotatingRecorder
 from scenarios.graph_files import refusal
 from scenarios.problems import printable
-from scenarios.service.config import LogSettings
+from scenarios.service.config import LogSettings, without_password
 from scenarios.service.files import store_problem
 from scenarios.service.world import ServiceWorld
 from transports.version import VERSION
@@ -39,7 +39,7 @@ def open_log(
         seed=world.seed,
         cell="",
         replication=0,
-        command=shlex.join(["pullcord", *sys.argv[1:]]),
+        command=shlex.join(["pullcord", *map(without_password, sys.argv[1:])]),
         pullcord=VERSION,
         python=platform.python_version(),
         driver="trio",
