@@ -127,6 +127,7 @@ class Desk:
             if not isinstance(answer, Authenticated) or answer.principal != session.principal:
                 self.sessions.end(session)
                 raise SignedOutError
+            self.sessions.checked(session)
         return session
 
     async def ask(self, session: Session, body: Message, kind: type[AnswerT]) -> AnswerT:

@@ -74,9 +74,12 @@ class Sessions:
         return session
 
     def renewed(self, session: Session) -> str | None:
-        """Return another cookie for a session if it is time; those before it end soon."""
+        """Return another cookie for a session if it is time; those before it end soon.
+
+        None for one that has ended: it stays so.
+        """
         now_s = self._now()
-        if now_s - session.renewed_s < RENEW_S:
+        if not session.cookies or now_s - session.renewed_s < RENEW_S:
             return None
         for key, until_s in session.cookies.items():
             session.cookies[key] = min(until_s, now_s + OVERLAP_S)
@@ -85,11 +88,11 @@ class Sessions:
 
     def must_check(self, session: Session) -> bool:
         """Whether it is time to ask again if the session's token is still good."""
-        now_s = self._now()
-        if not session.token_hash or now_s - session.checked_s < CHECK_S:
-            return False
-        session.checked_s = now_s
-        return True
+        return bool(session.token_hash) and self._now() - session.checked_s >= CHECK_S
+
+    def checked(self, session: Session) -> None:
+        """Note that its token is still good."""
+        session.checked_s = self._now()
 
     def end(self, session: Session) -> None:
         """Sign a browser out."""

@@ -22,6 +22,7 @@ from actors.accounts.messages import (
 from actors.messages import TERMINAL, Completion
 from scenarios.json_text import indented
 from scenarios.service.http.words import (
+    S,
     ago,
     counted,
     machine_moment,
@@ -299,14 +300,18 @@ def _steps(run: RunListing, now_us: int) -> Iterator[Step]:
         yield _step("Offered to the desktop", None, now_us, _times(run.delivery))
     if run.started_ago_us is not None:
         waited_us = run.queued_ago_us - run.started_ago_us
-        yield _step("Started", run.started_ago_us, now_us, f"after {span(waited_us)}")
+        yield _step("Started", run.started_ago_us, now_us, _after(waited_us))
     if run.cancel_requested:
         yield _step("Asked to stop", None, now_us, "the desktop hears of it within seconds")
     if run.finished_ago_us is not None:
         began_us = run.queued_ago_us if run.started_ago_us is None else run.started_ago_us
-        note = f"after {span(began_us - run.finished_ago_us)}"
+        note = _after(began_us - run.finished_ago_us)
         name = run.status.capitalize()
         yield _step(name, run.finished_ago_us, now_us, note, kind_of(run.status))
+
+
+def _after(us: int) -> str:
+    return f"after {span(us)}" if us >= S else "at once"
 
 
 def _step(name: str, ago_us: int | None, now_us: int, note: str = "", kind: str = "open") -> Step:

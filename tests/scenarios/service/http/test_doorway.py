@@ -103,15 +103,30 @@ async def test_signing_in_makes_another_session_each_time() -> None:
     assert all(value != "chosen-by-somebody-else" or len(jar) > 1 for value in jar)
 
 
-async def test_signing_out_ends_the_session_here_and_in_the_browser() -> None:
+@pytest.mark.parametrize("after_s", [0.0, sessions.RENEW_S])
+async def test_signing_out_ends_the_session_here_and_in_the_browser(after_s: float) -> None:
     house = House()
     async with house.sign_in() as browser:
+        key = await browser.key("/")
+        house.now_s += after_s
         kept = browser.client.cookies["pullcord_session"]
-        done = await browser.submit("/sign-out", page="/")
+        done = await browser.post("/sign-out", {"form_key": key})
         assert (done.status_code, done.headers["location"]) == (303, "/sign-in")
         assert "pullcord_session" not in browser.client.cookies
         browser.client.cookies.set("pullcord_session", kept)
         assert (await browser.get("/")).status_code == 303
+    assert house.desk.sessions.count == 0
+
+
+async def test_a_token_that_can_not_be_asked_after_is_asked_after_again() -> None:
+    house = House()
+    async with house.sign_in() as browser:
+        house.now_s += sessions.CHECK_S
+        house.office.silent = True
+        assert (await browser.get("/pair")).status_code == 503
+        house.office.silent = False
+        del house.office.tokens[hash_token(TOKEN)]
+        assert (await browser.get("/pair")).status_code == 303
 
 
 @pytest.mark.parametrize("fields", [{}, {"form_key": ""}, {"form_key": "0" * 64}])

@@ -78,8 +78,11 @@ def test_signing_out_ends_every_cookie_of_the_session(sessions: Sessions, clock:
     session, first = sessions.begin("own_1", "Anna")
     clock.now_s += module.RENEW_S
     second = sessions.renewed(session) or ""
+    clock.now_s += module.RENEW_S
     sessions.end(session)
+    assert sessions.renewed(session) is None
     assert sessions.find(first) is sessions.find(second) is None
+    assert sessions.count == 0
 
 
 def test_an_owner_is_signed_out_everywhere_and_others_stay(sessions: Sessions) -> None:
@@ -108,6 +111,7 @@ def test_a_token_is_asked_after_once_a_minute(sessions: Sessions, clock: Clock) 
     assert not sessions.must_check(session)
     clock.now_s += module.CHECK_S
     assert sessions.must_check(session)
+    sessions.checked(session)
     assert not sessions.must_check(session)
     assert not sessions.must_check(by_link)
 

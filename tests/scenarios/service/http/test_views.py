@@ -103,6 +103,11 @@ def test_a_run_that_ended() -> None:
     assert (page.cancel, page.forget) == ("", f"/runs/{page.id}/forget")
 
 
+def test_what_takes_less_than_a_second_is_at_once() -> None:
+    page = shown(status="failed", started_ago_us=90 * S, finished_ago_us=89 * S + 1)
+    assert [step.note for step in page.steps] == ["", "at once", "at once"]
+
+
 def test_a_run_that_never_started() -> None:
     page = shown(status="expired", finished_ago_us=30 * S)
     assert page.sentence == "It waited 1 min and never started."
