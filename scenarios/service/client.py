@@ -14,7 +14,9 @@ from anyio.abc import ByteStream
 from actors.accounts.messages import PrincipalRevoked
 from actors.messages import Failure, Message
 from actors.raised import what_to_raise
-from scenarios.problems import Problem, ScenarioError
+from scenarios.graph_files import refusal
+from scenarios.problems import ScenarioError
+from scenarios.service.files import SHORTER
 from scenarios.service.reach import cure_of
 from transports.codec import FrameError
 from transports.connection import LOST, BrokenLinkError, Connection, Timings, what_broke
@@ -22,6 +24,8 @@ from transports.envelope import Envelope
 from transports.handshake import Hello, RefusedError, greet
 from transports.wire import WireCodec
 
+TOKEN_LIMIT_CHARS = 1000  # of any server; ours have 50
+TOKENS = {"pc_agt_": "an agent's", "pc_own_": "an owner's", "pc_dev_": "a desktop's"}
 ASK_S = 30.0  # for an answer: longer than a server holds one back
 BOOT = "client"  # a client has no state, so no start of it differs from another
 
@@ -52,6 +56,8 @@ class Caller:
                 await self._connection.send(frame)
                 while True:
                     told = self._codec.decode(await self._connection.receive(), self._target)
+                    if isinstance(told.body, PrincipalRevoked):
+                        raise RefusedError(told.body.reason)
                     if told.reply_to == number:
                         return told.body
         except BrokenLinkError as error:
@@ -98,13 +104,27 @@ async def calling(
         await connection.aclose()
 
 
+def hello_with(token: str, name: str, mark: str, place: str) -> Hello:
+    """Return the greeting of who has a token, of which those of ours begin with `mark`.
+
+    ScenarioError, which does not have the token, for what is none, or somebody else's kind.
+    """
+    token = token.strip()
+    if not 0 < len(token) <= TOKEN_LIMIT_CHARS or not token.isascii() or not token.isprintable():
+        raise refusal(place, "this is no token", f"{TOKENS[mark]} token begins with {mark}")
+    for other, whose in TOKENS.items():
+        if token.startswith(other) and other != mark:
+            raise refusal(place, f"this is {whose} token, and here {TOKENS[mark]} is asked for")
+    return Hello(name=name, boot=BOOT, token=token)
+
+
 def call_problem(place: str, error: Exception, refused_cure: str) -> ScenarioError:
     """Return what to tell a user of a call that failed: place, cause, cure."""
     reason = getattr(error, "reason", str(error))
     cure = cure_of(reason)
     if cure is None and isinstance(error, RefusedError):
         cure = refused_cure
-    return ScenarioError([Problem(path=place, message=reason, cure=cure)])
+    return refusal(place, reason, cure or None)
 
 
 class LocalCaller:
@@ -112,6 +132,8 @@ class LocalCaller:
 
     `absent` is what to do where no process has the socket, `refused` where it doesn't take us.
     """
+
+    local = True  # whether it is a socket of this machine
 
     place: str  # how errors name whom is asked
     heard: tuple[type[Message], ...]
@@ -130,15 +152,22 @@ class LocalCaller:
         try:
             answer = trio.run(self._asked, body, target)
         except CALL_ERRORS as error:
-            if isinstance(error, NoAnswerError) and "No such file" in error.reason:
-                sentence, cure = self.absent
-                problem = Problem(path=self.place, message=sentence, cure=cure)
-                raise ScenarioError([problem]) from None
+            if self.local and isinstance(error, NoAnswerError):
+                self._explain(error.reason)
             raise call_problem(self.place, error, self.refused) from None
         if isinstance(answer, Failure):
-            problem = Problem(path=self.place, message=f"{answer.error} ({answer.code})")
-            raise ScenarioError([problem])
+            raise refusal(self.place, f"{answer.error} ({answer.code})")
         return answer
+
+    def _explain(self, reason: str) -> None:
+        """Raise what is wrong with a local socket, if that is what a reason says."""
+        # A process that was killed leaves its socket, which nobody listens on.
+        if "No such file" in reason or "Connection refused" in reason:
+            raise refusal(self.place, *self.absent)
+        if "Permission denied" in reason:
+            raise refusal(self.place, "this is another user's", "ask as the user who started it")
+        if "too long" in reason:
+            raise refusal(self.place, "this path is too long for a socket", SHORTER)
 
     async def _asked(self, body: Message, target: str) -> Any:
         heard: list[type[Message]] = [*self.heard, Failure]

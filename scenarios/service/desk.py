@@ -31,7 +31,7 @@ from actors.messages import Noted, Share, Unshare
 from scenarios.graph_check import problems_of
 from scenarios.graph_files import Graph, find_graph, library_of, meta_of, refusal
 from scenarios.json_text import indented
-from scenarios.problems import ScenarioError, quote, suggest
+from scenarios.problems import ScenarioError, printable, quote, suggest
 from scenarios.service.client import BOOT, LocalCaller, plain
 from scenarios.service.process import say
 from transports.handshake import Hello
@@ -142,7 +142,8 @@ def show_sessions(desk: Desk, *, json: bool) -> int:
         how = "shared" if one.uploaded else "shared, no room" if one.shared else "not shared"
         if one.shared and not one.enabled:
             how = "project disabled"
-        sys.stdout.write(f"{meta.id}  {meta.slug}  {meta.project}  {how}, version {meta.version}\n")
+        words = f"{meta.id}  {meta.slug}  {meta.project}  {how}, version {meta.version}"
+        sys.stdout.write(printable(words) + "\n")
     if not found:
         say("there is no session: pullcord desktop share GRAPH --project NAME")
     return 0
@@ -170,7 +171,7 @@ def show_history(desk: Desk, run: str | None, limit: int, *, json: bool) -> int:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.finished_us / 1e6))
         error = f"  {one.error.splitlines()[0][:60]}" if one.error else ""
         what = f"{one.slug}  {one.status}, {one.total_tokens:,} tokens{error}"
-        sys.stdout.write(f"{when}  {one.command_id}  {what}\n")
+        sys.stdout.write(printable(f"{when}  {one.command_id}  {what}") + "\n")
     if not found:
         say("nothing has run yet")
     return 0
@@ -201,7 +202,7 @@ def show_status(desk: Desk, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented({"relay": plain(relay), "engine": plain(engine)}))
         return 0
-    sys.stdout.writelines(f"{line}\n" for line in _status_lines(relay, engine))
+    sys.stdout.writelines(f"{printable(line)}\n" for line in _status_lines(relay, engine))
     return 0
 
 

@@ -48,6 +48,7 @@ from scenarios.graph_check import scripts_can_run
 from scenarios.graph_files import Graph, refusal
 from scenarios.service.config import DesktopSettings, Resolved
 from scenarios.service.credentials import (
+    FILE,
     NOT_PAIRED,
     Credentials,
     read_credentials,
@@ -84,7 +85,7 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
     with ExitStack() as stack:
         stack.callback(lock_folder(folder, "desktop").release)
         paired = paired_credentials(folder)
-        reach = reach_with(resolved, paired)
+        reach = reach_with(resolved, paired, folder)
         world = ServiceWorld("desktop", say)
         for name, actor in (
             (RELAY, DesktopRelay(relay_config, Place(name=RELAY))),
@@ -114,7 +115,7 @@ def paired_credentials(folder: Path) -> Credentials:
     return found
 
 
-def reach_with(resolved: Resolved[DesktopSettings], paired: Credentials) -> Reach:
+def reach_with(resolved: Resolved[DesktopSettings], paired: Credentials, folder: Path) -> Reach:
     """Return how the server is reached: as it was when the desktop was paired, unless told."""
     known = msgspec.structs.asdict(paired)
     usual = {
@@ -122,7 +123,8 @@ def reach_with(resolved: Resolved[DesktopSettings], paired: Credentials) -> Reac
         for key in ("server", "ca", "fingerprint", "plain")
         if resolved.origins[key] == "default"
     }
-    return reach_of(msgspec.structs.replace(resolved.settings, **usual), resolved.origins)
+    origins = {**resolved.origins, **dict.fromkeys(usual, str(folder / FILE))}
+    return reach_of(msgspec.structs.replace(resolved.settings, **usual), origins)
 
 
 def _model(settings: DesktopSettings, config: GraphEngine.Config, stack: ExitStack) -> Actor:

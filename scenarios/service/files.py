@@ -22,6 +22,7 @@ from scenarios.graph_files import refusal
 from scenarios.problems import ScenarioError
 
 Kind = Literal["server", "desktop", "agent"]
+SHORTER = "give a shorter --folder, or a shorter PULLCORD_HOME"  # what a socket's path needs
 SQLITE = "sqlite:"
 SQLITE_MARK = b"SQLite format 3\0"
 SQLITE_HEAD_BYTES = 100

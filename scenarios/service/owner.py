@@ -27,7 +27,7 @@ from actors.accounts.messages import (
 from actors.edges.door import MakeLink, PairingCode, PrincipalToken, SignInLink
 from scenarios.graph_files import refusal
 from scenarios.json_text import indented
-from scenarios.service.client import BOOT, LocalCaller, plain
+from scenarios.service.client import BOOT, LocalCaller, hello_with, plain
 from scenarios.service.config import AgentSettings, Resolved
 from scenarios.service.process import say
 from scenarios.service.reach import reach_of
@@ -54,7 +54,8 @@ class Owner(LocalCaller):
         reach = reach_of(settings, origins)
         if not settings.token:
             raise refusal("PULLCORD_TOKEN", "which owner asks?", "set it to an owner's token")
-        hello = Hello(name="owner", boot=BOOT, token=settings.token)
+        self.local = False
+        hello = hello_with(settings.token, "owner", "pc_own_", origins["token"])
         super().__init__(str(reach.address), reach.connect, hello)
 
 
