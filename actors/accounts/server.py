@@ -28,6 +28,11 @@ from actors.accounts.messages import (
     AuthenticateLocal,
     BeginRotation,
     GetServerStatus,
+    ListAgents,
+    ListAudit,
+    ListDevices,
+    ListOwners,
+    ListRuns,
     Pair,
     PrincipalRevoked,
     Scope,
@@ -70,6 +75,14 @@ SCOPES: Mapping[type[Message], Scope] = {
     RunGraphSession: "graphs:run",
     CancelGraphRun: "graphs:run",
 }
+# What is answered while the disk is full.
+READS: tuple[type[Message], ...] = (
+    ListGraphSessions, GetGraphRun, ListDevices, ListAgents, ListOwners, ListRuns, ListAudit,
+    GetServerStatus,
+)  # fmt: skip
+NOT_WRITABLE = Failure(
+    code="not_writable", error="the server's disk is full or can't be written: try again later"
+)
 SUBJECTS = ("graph_session_id", "project_id", "command_id", "principal", "device", "agent", "owner")
 SIGN_IN = Failure(code="denied", error=UNKNOWN.error)
 NOT_YOURS = Failure(code="denied", error="this connection may not send this message")
@@ -162,6 +175,9 @@ class AccountedServer(Server):
         if refusal is not None:
             self.audit.count(context, who.owner, who.id, _name(kind), "", refusal.code)
             return refusal
+        refusal = self.unwritten(context, kind)
+        if refusal is not None:
+            return refusal
         self.who = who.id
         if who.kind == "agent" and not self.may_see(context, who, envelope):
             return NOT_FOUND
@@ -172,6 +188,13 @@ class AccountedServer(Server):
         if isinstance(answer, Failure):
             self.deny(context, who, kind, _subject(envelope.body), answer.code)
         return answer
+
+    def unwritten(self, context: Context, kind: type[Message]) -> Failure | None:
+        """Say why what changes something is not taken now; a desktop repeats what isn't heard."""
+        changes = kind in MAY_SEND["agent"] or kind in MAY_SEND["owner"]
+        if context.store.writable or not changes or kind in READS:
+            return None
+        return NOT_WRITABLE
 
     def turn_away(
         self, context: Context, source: str, who: Principal | None, kind: type[Message]

@@ -57,7 +57,7 @@ DENIAL_S = 0.25  # before which nobody is denied: how long the look-up took can'
 PAIRING_LIMIT = 8  # strangers with a code at a time
 PAIRING_S = 20.0  # a code is typed before connecting
 NO_PAGES = Failure(code="no_pages", error="this server has no pages: start it with --http")
-BUSY = "the server is too busy to say who you are: try again"
+BUSY = "the server can't say who you are, it is too busy or its disk is full: try again"
 
 
 class Guest(msgspec.Struct):

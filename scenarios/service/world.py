@@ -35,6 +35,7 @@ from scenarios.service.meter import Meter
 from transports.envelope import Envelope
 from transports.memory import DOWN, Post
 
+FULL = "the disk is full, or can't be written"
 TRACE_PAUSE_US = 60_000_000  # a failure that comes again and again must not fill a disk
 OUTSIDE = (LiveModel, ToolRunner)  # actors whose waiting is done by tasks
 AGAIN_S = 1.0  # between two starts of an actor whose store can't be read
@@ -122,6 +123,7 @@ class ServiceWorld(DurableWorld):
         self._stamp_us = 0
         self._flush: Callable[[], None] = lambda: None
         self._up = False  # whether every actor has begun
+        self._unwritten: set[str] = set()  # whose store can't be written, as was told
         self._told_us: int | None = None  # when a failure was told in full
         super().__init__(
             self.seed,
@@ -230,6 +232,7 @@ class ServiceWorld(DurableWorld):
         if actor.held:
             with self.meter.commits.measured():
                 await super()._commit_held(actor)
+            self._tell_store(actor.name, actor.store.writable, FULL)
 
     async def _boot(self, actor: HostContext) -> None:
         while True:
@@ -239,6 +242,19 @@ class ServiceWorld(DurableWorld):
                 await trio.sleep(AGAIN_S)
             else:
                 return
+
+    async def _fail_all(self, actor: DurableContext, turn: Any, error: StoreError) -> None:
+        self._tell_store(actor.name, False, error.sentence)
+        await super()._fail_all(actor, turn, error)
+
+    def _tell_store(self, name: str, writable: bool, why: str) -> None:
+        """Say that a store can't be written, and that it can again: each change once."""
+        if writable and name in self._unwritten:
+            self._unwritten.remove(name)
+            self.say(f"{name}'s store can be written again")
+        elif not writable and name not in self._unwritten:
+            self._unwritten.add(name)
+            self.say(f"{name}'s store: {why}; nothing is lost, and new work is refused")
 
     async def _wait_for_store(self, actor: DurableContext, error: StoreError) -> None:
         if not self._up:

@@ -14,16 +14,18 @@ from actors.accounts.messages import (
     LOCAL,
     MAY_SEND,
     Authenticate,
+    Authenticated,
     AuthenticateLocal,
     CancelRun,
     Changed,
+    Denied,
     GetServerStatus,
     PrincipalRevoked,
     RevokeAgent,
     RevokeDevice,
 )
 from actors.accounts.rows import OWNED_RUNS
-from actors.accounts.server import KEEP_US, RELOOK_US, AccountedServer
+from actors.accounts.server import KEEP_US, NOT_WRITABLE, RELOOK_US, AccountedServer
 from actors.accounts.tokens import LOCAL_OWNER
 from actors.messages import (
     NOT_FOUND,
@@ -57,6 +59,29 @@ EVERY = sorted(
 
 
 # The check
+
+
+def test_while_the_disk_is_full_what_reads_is_answered_and_new_work_refused() -> None:
+    it = Deployed()
+    agent = it.add_agent(bearer="word")
+    device = it.add_device(bearer="first")
+    it.share(device, 1)
+    store = it.context.store
+    before = it.audit()
+    store.writable = False
+    assert isinstance(it.sign_in("word"), Authenticated)
+    assert isinstance(it.sign_in("nobody's"), Denied)
+    body = ListGraphSessions(project_id="default")
+    assert it.told(agent, body, GraphSessions).sessions
+    assert it.told(agent, GetGraphRun(command_id="c"), Failure) == NOT_FOUND
+    run = RunGraphSession(
+        graph_session_id=meta(1).id, arguments={}, idempotency_key="a key of mine"
+    )
+    for source, change in ((agent, run), (LOCAL_OWNER, RevokeAgent(agent=agent))):
+        assert it.told(source, change, Failure) == NOT_WRITABLE
+    store.writable = True
+    assert it.audit() == before, "nothing was written"
+    assert it.told(agent, run, GraphRun).status == "queued"
 
 
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
