@@ -70,8 +70,13 @@ live: $(STAMP)
 		&& touch $(LIVE)/installed; }
 	@MODEL_SERVER_PYTHON=$(LIVE)/bin/python .venv/bin/python -m pytest -m live
 
+# A thousand desktops against one server for five minutes: make bench LOAD_S=300
+LOAD_S = 20
 bench: $(STAMP)
 	@for each in run wire herd proxy store logs step graphs; do .venv/bin/python -m bench.$$each && echo || exit; done
+	@.venv/bin/python -m bench.load --duration $(LOAD_S)
+	@echo
+	@.venv/bin/python -m bench.load --submit --duration 5 --store sqlite --store postgresql
 
 # Needs the network. Universal: one file for every Python from 3.11 on, Linux and macOS.
 lock: $(STAMP)

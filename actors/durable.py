@@ -47,6 +47,10 @@ class DurableStore(Store, Protocol):
     def roll_back(self) -> None:
         """Undo the open turn; with none begun, all that was written since the last commit."""
 
+    @property
+    def has_to_commit(self) -> bool:
+        """False if a commit has nothing to do, and so waits for nothing."""
+
     def commit(self) -> None:
         """Make what was written durable, or raise StoreFailedError: then none of it ever was."""
 
@@ -241,7 +245,10 @@ class DurableWorld(TrioWorld):
         store, life = actor.durable, actor.scope
         assert store is not None, "only its turns are held"
         try:
-            await self._away(actor, store.commit)
+            if store.has_to_commit:  # most polls write nothing, and a thread is dear
+                await self._away(actor, store.commit)
+            else:
+                store.commit()
         except StoreError as error:
             await self._mend(actor, error)
             return

@@ -53,6 +53,7 @@ from transports.units import Duration
 from transports.version import VERSION
 
 SUFFIX = ".js"  # of a Graph's file
+PARKED_LIMIT = 64  # runs that others don't wait for: each has a VM, and an owner answers one by one
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -96,7 +97,9 @@ class GraphEngine(Engine):
             int, msgspec.Meta(ge=1, le=100_000), "how many agents a run may start"
         ] = 1_000
         max_runs: Annotated[
-            int, msgspec.Meta(ge=1, le=10_000), "how many runs go at once; others wait"
+            int,
+            msgspec.Meta(ge=1, le=10_000),
+            "how many runs go at once, less those that wait for their owner; others wait",
         ] = 1
         agent_timeout_us: Annotated[Duration, "how long an agent may take"] = msgspec.field(
             name="agent_timeout", default=Duration(600_000_000)
@@ -167,6 +170,7 @@ class GraphEngine(Engine):
         self.trails: dict[str, Trail] = {}  # of runs that may come to wait for their owner
         self.slots = Slots()
         self.starved: dict[str, Fleet] = {}  # those that wait for a slot, by execution id
+        self.parked: set[str] = set()  # the executions that do nothing but wait for their owner
         self.waiting: deque[tuple[Execution, FleetRun]] = deque()
         self.spendings = context.store.table(SPENDINGS)
         super().on_start(context)
@@ -195,10 +199,19 @@ class GraphEngine(Engine):
 
     def begin(self, context: Context, execution: Execution, run: FleetRun) -> None:
         """Let an execution's Graph run, or wait for its turn."""
-        if len(self.fleets) < self.config.max_runs:
+        if self.has_room():
             self.launch(context, execution, run)
         else:
             self.waiting.append((execution, run))
+
+    def has_room(self) -> bool:
+        """Whether one more run may go. One that waits for its owner holds up nobody."""
+        return len(self.fleets) - min(len(self.parked), PARKED_LIMIT) < self.config.max_runs
+
+    def launch_waiting(self, context: Context) -> None:
+        """Let runs go that waited for their turn, as long as there is room."""
+        while self.waiting and self.has_room():
+            self.launch(context, *self.waiting.popleft())
 
     def launch(self, context: Context, execution: Execution, run: FleetRun) -> None:
         """Let an execution's Graph run."""
@@ -263,6 +276,7 @@ class GraphEngine(Engine):
         self.trails[fleet.execution_id] = trail
         self.keep(fleet)
         self.told[fleet.execution_id] = waiting
+        self.see_parked(fleet)
         context.log("fleet.resumed", run=fleet.run, turns=trail.rows, waiting=waiting)
         self.tell_approver(context)
 
@@ -396,6 +410,13 @@ class GraphEngine(Engine):
         for execution_id in list(self.starved)[: self.slots.free]:
             self.starved.pop(execution_id).arm(context)
 
+    def see_parked(self, fleet: Fleet) -> None:
+        """See whether a run does nothing but wait for its owner."""
+        if fleet.is_parked:
+            self.parked.add(fleet.execution_id)
+        else:
+            self.parked.discard(fleet.execution_id)
+
     def take_turn(self, context: Context, fleet: Fleet) -> None:
         """Take a run's turn; keep what it has used, and its end if it is over."""
         accounts = fleet.admission
@@ -414,11 +435,15 @@ class GraphEngine(Engine):
             if len(accounts.costs) > counted:
                 spending = Spending(tokens=accounts.spent, cost=accounts.cost)
                 self.spendings.put(execution.channel, spending)
+            if trail is not None:
+                self.see_parked(fleet)
+                self.launch_waiting(context)
             return
         del self.running[fleet.execution_id], self.fleets[fleet.execution_id]
         del self.by_run[fleet.run]
         self.starved.pop(fleet.execution_id, None)
         self.told.pop(fleet.execution_id, None)
+        self.parked.discard(fleet.execution_id)
         self.spendings.delete(execution.channel)
         if self.trails.pop(fleet.execution_id, None) is not None:
             approvals.forget(context, fleet.run)
@@ -439,8 +464,7 @@ class GraphEngine(Engine):
             refused=accounts.refusals,
         )
         self.finish(context, execution, done)
-        if self.waiting:
-            self.launch(context, *self.waiting.popleft())
+        self.launch_waiting(context)
 
 
 def graph_name(file: str) -> str:

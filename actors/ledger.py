@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -108,11 +109,25 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What an agent's key stands for. It outlives its run: `final` is the deleted run's status."""
+    """What an agent's key stands for. It outlives its run: `final` is the deleted run's status.
+
+    Of what was asked for a digest is left then. One that is not kept for ever has its own `key`,
+    agent and key, and is deleted at `due_us`.
+    """
 
     meaning: bytes
     command_id: str
     final: str | None = None
+    key: tuple[str, str] | None = None
+    due_us: int | None = None
+
+    def means(self, meaning: bytes) -> bool:
+        """Whether it was asked for just this."""
+        return self.meaning in (meaning, sha256(meaning).digest())
+
+    def spent(self, run: Run) -> Ticket:
+        """Return the ticket without its run, which is deleted, and without what was asked for."""
+        return _replace(self, final=run.status, meaning=sha256(self.meaning).digest())
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -157,7 +172,7 @@ RUNS = TableSpec(
     load=("open_for", "open_on"),
     due=("due_us",),
 )
-TICKETS = TableSpec("tickets", Ticket)
+TICKETS = TableSpec("tickets", Ticket, due=("due_us",))
 DEVICES = TableSpec("devices", Device)
 TURNS = TableSpec("turns", Turn)
 SESSIONS = TableSpec("sessions", Shared, project=("project",), device=("device",))

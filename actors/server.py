@@ -74,6 +74,7 @@ LIST_LIMIT = 50  # the account's bound on a listing
 KEY_CHARS = (8, 128)  # the account's bounds on an idempotency key
 ARGUMENTS_LIMIT_BYTES = 1 << 18  # of a run, and of a sync's runs together: they must fit a frame
 DEFAULT_POLL_US = 20_000_000  # the account's poll interval, until a relay says its own
+ANSWERS_LIMIT = 1_024  # open runs whose last answer is kept: it holds the run's arguments too
 SEEN_US = 60_000_000  # how exactly a device's last contact is kept: an idle sync writes nothing
 
 NO_COMMANDS = Commands(commands=())
@@ -201,7 +202,7 @@ class Server:
         self, context: Context, envelope: Envelope[Any], ticket: Ticket, meaning: bytes
     ) -> Message:
         """Answer a key that was used before; another meaning is checked first, in any state."""
-        if ticket.meaning != meaning:
+        if not ticket.means(meaning):
             return KEY_REUSED
         context.log("run.replayed", run=ticket.command_id)
         run = self.runs.get(ticket.command_id)
@@ -274,9 +275,12 @@ class Server:
             context.reply(envelope, NOT_FOUND if run is None else self.answer(run))
 
     def answer(self, run: Run) -> GraphRun:
-        """Build what an agent sees of a run: once for each state of the row that is asked for."""
+        """Build what an agent sees; of an open run it is kept while the store gives this row."""
         answer = run.answer()
-        self.answers[run.command_id] = (run, answer)
+        if run.open_on is not None:  # an end is asked for once, and may be large
+            if len(self.answers) >= ANSWERS_LIMIT:
+                self.answers.clear()
+            self.answers[run.command_id] = (run, answer)
         return answer
 
     def on_cancel(self, context: Context, envelope: Envelope[CancelGraphRun]) -> Message:
@@ -453,6 +457,7 @@ class Server:
             awaiting=UNSET,
         )
         self.runs.put(run.command_id, closed)
+        self.answers.pop(run.command_id, None)
         if self.hints is not None and cause in {"completed", "failed"} and run.started_us:
             self.hints.remember(run.device, run.session, now_us - run.started_us)
         context.log("run.terminal", **closed.ending(was=run.status, cause=cause))
@@ -486,7 +491,10 @@ class Server:
     def forget(self, run: Run) -> None:
         """Delete an ended run; its ticket keeps how it ended."""
         self.runs.delete(run.command_id)
-        self.answers.pop(run.command_id, None)
         ticket = self.tickets.get((run.agent, run.key))
         if ticket is not None:
-            self.tickets.put((run.agent, run.key), _replace(ticket, final=run.status))
+            self.tickets.put((run.agent, run.key), self.spent(ticket, run))
+
+    def spent(self, ticket: Ticket, run: Run) -> Ticket:
+        """Return what is left of the ticket of a run that is deleted; it is kept for ever."""
+        return ticket.spent(run)

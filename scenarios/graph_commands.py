@@ -128,23 +128,34 @@ def check(
         Color, flag("Whether to colour: a terminal is coloured unless NO_COLOR is set.")
     ] = "auto",
 ) -> int:
-    """Look for mistakes in Graphs without running them: exit 0 if there are none, 2 else."""
+    """Look for mistakes in Graphs, and in those that they call, without running any.
+
+    Exit codes: 0 there are none, 2 there are.
+    """
     from scenarios.graph_check import problems_of
-    from scenarios.graph_files import find_graph, library_of
+    from scenarios.graph_files import find_graph, library_of, reached
     from scenarios.problems import ScenarioError
     from scenarios.terminal import set_color
 
     set_color(color)
     found = [find_graph(one) for one in graphs]
-    problems = [one for graph in found for one in problems_of(graph, library_of(graph))]
+    libraries = [library_of(graph) for graph in found]
+    problems = [
+        one
+        for graph, library in zip(found, libraries, strict=True)
+        for each in reached(graph, library)
+        for one in problems_of(each, library)
+    ]
     if tools is not None:
         from scenarios.tool_check import tool_problems
         from scenarios.tool_settings import load_tools
 
         settings = load_tools(tools)
-        problems += [one for graph in found for one in tool_problems(graph, settings)]
+        for graph, library in zip(found, libraries, strict=True):
+            problems += tool_problems(graph, library, settings)
     if problems:
-        raise ScenarioError(problems)
+        # One that several call, or that is named besides, is told of once.
+        raise ScenarioError(list({one.render(): one for one in problems}.values()))
     sys.stdout.writelines(f"{graph.shown}: no mistake found\n" for graph in found)
     return 0
 
@@ -202,7 +213,7 @@ def save(
 def show(graph: Annotated[str, GraphArgument], /) -> int:
     """Print a Graph's source."""
     from scenarios.graph_files import find_graph
+    from scenarios.terminal import write_outside_text
 
-    text = find_graph(graph).text
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    write_outside_text(find_graph(graph).text)
     return 0

@@ -147,10 +147,21 @@ def library_of(graph: Graph) -> Mapping[str, str]:
 def reached(graph: Graph, library: Mapping[str, str]) -> list[Graph]:
     """Return a Graph, and those of its library that it calls by a name written out."""
     names = reached_files([graph.path.name], library)[1:]
-    others = [
-        Graph(path=graph.path.with_name(name), shown=name, text=library[name]) for name in names
-    ]
-    return [graph, *others]
+    return [graph, *(beside(graph, name, library) for name in names)]
+
+
+def beside(graph: Graph, file: str, library: Mapping[str, str]) -> Graph:
+    """Return the Graph that a file of a Graph's library has, named as its user would name it."""
+    path, saved = graph.path.with_name(file), saved_folder() / file
+    if not path.is_file() and saved.is_file():
+        path = saved
+    if graph.shown.startswith(PREFIX):
+        shown = PREFIX + path.stem if path.parent == SHIPPED else path.stem
+    elif path.parent == saved_folder():
+        shown = path.stem
+    else:
+        shown = str(Path(graph.shown).with_name(file))
+    return Graph(path=path, shown=shown, text=library[file])
 
 
 def meta_of(text: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from scenarios.graph_progress import Progress, one_line
 from scenarios.graph_run import Ended, Plan, run_graph
 from scenarios.graph_view import JsonLines, Lines, LiveTree, View
 from scenarios.problems import ScenarioError
-from scenarios.terminal import colored
+from scenarios.terminal import colored, write_outside_text
 from scenarios.tool_settings import load_tools
 from scenarios.toolbox import Toolbox, engine_fields, make_tools
 from transports.clock import EPOCH_US
@@ -190,14 +190,14 @@ class Session:
                 self.say(f"the Graph failed: {one_line(done.error or 'without a reason')}")
                 if done.result is not None:
                     self.say("what was done before that is on stdout")
-                    sys.stdout.write(_shown(done.result) + "\n")
+                    write_outside_text(_shown(done.result))
             return 1
         if done.result_truncated:
             if style != "json":
                 self.say(TOO_LONG)
             return 1
         if style != "json":
-            sys.stdout.write(_shown(done.result) + "\n")
+            write_outside_text(_shown(done.result))
         return 0
 
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import IO
 
 from scenarios.choices import Color
+from scenarios.problems import printable
 
 Report = Callable[[int, int], None]
 LINE_S = 30.0  # how often progress is told where no bar can be drawn
@@ -40,6 +41,18 @@ def width_columns(stream: IO[str]) -> int:
     if not stream.isatty():
         return fallback if os.environ.get("COLUMNS") else PIPED_COLUMNS
     return fallback
+
+
+def write_outside_text(text: str) -> None:
+    """Write to stdout what a model, a script or another user wrote, and end its line.
+
+    A file or a pipe gets it as it is. On a terminal control characters are shown as signs: they
+    could move its cursor, hide text or fill its clipboard.
+    """
+    if sys.stdout.isatty():
+        lines = text.replace("\r\n", "\n").split("\n")
+        text = "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
 @contextmanager

@@ -362,7 +362,7 @@ async def converse(connection: Connection, handle: Callable[[Connection], Awaita
                 reason = CLOSED_HERE
             except (BrokenLinkError, FrameError) as error:
                 reason = str(error)
-            except ExceptionGroup as group:
+            except BaseExceptionGroup as group:
                 reason = _only_reason(group)
             tasks.cancel_scope.cancel()
     finally:
@@ -370,9 +370,15 @@ async def converse(connection: Connection, handle: Callable[[Connection], Awaita
     return reason
 
 
-def _only_reason(group: ExceptionGroup[Any]) -> str:
-    """Return the first reason of a group that holds nothing but broken links; raise it if not."""
+def _only_reason(group: BaseExceptionGroup[Any]) -> str:
+    """Return the first reason of a group that holds nothing but broken links; raise it if not.
+
+    Of one that broke at the moment when all was cancelled the cancellation alone is raised: the
+    broken link would outlive the scope that is cancelled, and end what has to go on.
+    """
     broken, others = group.split((BrokenLinkError, FrameError))
+    if others is not None and others.split(trio.Cancelled)[1] is None:
+        raise others
     if others is not None or broken is None:
         raise group
     first: BaseException = broken

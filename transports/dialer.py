@@ -33,6 +33,7 @@ class Backoff:
         self._timings = timings
         self._random = random  # uniform in [0, 1)
         self._window_s = 0.0
+        self._pause: anyio.CancelScope | None = None
 
     def after(self, lasted_s: float) -> float:
         """Return the delay in seconds after a connection that lasted so long, 0 for none."""
@@ -41,6 +42,17 @@ class Backoff:
         else:
             self._window_s = min(2 * self._window_s, self._timings.retry_limit_s)
         return self._window_s * (0.5 + 0.5 * self._random())
+
+    async def pause(self, delay_s: float) -> None:
+        """Wait so long, or until somebody is in a hurry."""
+        with anyio.CancelScope() as self._pause:
+            await anyio.sleep(delay_s)
+
+    def hurry(self) -> None:
+        """Begin anew, and end a pause that is under way: the world is not what it was."""
+        self._window_s = 0.0
+        if self._pause is not None:
+            self._pause.cancel()
 
 
 async def stay_connected(
@@ -51,18 +63,19 @@ async def stay_connected(
     log: Log,
     random: Callable[[], float],
     timings: Timings | None = None,
+    backoff: Backoff | None = None,
 ) -> None:
     """Connect, greet and run `handle` until the link breaks, back off, again; never returns.
 
     A refusal is no end either: what is wrong may be put right on the other side. `handle` ends a
     connection by returning, by BrokenLinkError or by FrameError; any other exception is a mistake
     of the host and is raised. Each connection begins anew: what was sent on the one before is for
-    the host to ask after. `random` draws from [0, 1).
+    the host to ask after. `random` draws from [0, 1). Who brings a `backoff` may hurry it.
     Events: `link.up` (peer, boot), `link.down` (with reason, retry_s), `link.refused` and
     `link.failed` (reason, retry_s).
     """
     timings = timings or Timings()
-    backoff = Backoff(timings, random)
+    backoff = backoff or Backoff(timings, random)
     while True:
         lasted_s = 0.0
         try:
@@ -80,7 +93,7 @@ async def stay_connected(
             fields = {"peer": peer.name, "boot": peer.boot, "reason": reason}
         retry_s = backoff.after(lasted_s)
         log(event, **fields, retry_s=round(retry_s, 3))
-        await anyio.sleep(retry_s)
+        await backoff.pause(retry_s)
 
 
 async def _greeted(connect: Connect, me: Hello, timings: Timings) -> Connection:

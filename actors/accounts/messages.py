@@ -42,6 +42,10 @@ PrincipalKind = Literal["owner", "agent", "device"]
 Scope = Literal["graphs:read", "graphs:run"]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=PAGE_LIMIT)]
 OpenLimit = Annotated[int, msgspec.Meta(ge=1)]
+Reason = Literal[
+    "not_shared", "away", "behind_others", "not_begun", "takes_none", "next_sync",
+    "approval", "stopping", "running", "ended",
+]  # fmt: skip
 DenialReason = Literal["unknown", "revoked", "superseded", "bad_code", "too_many_tries"]
 
 
@@ -100,8 +104,8 @@ class BeginRotation(Message, frozen=True, kw_only=True):
 class Authenticated(Message, frozen=True, kw_only=True):
     """Server answers whose token it is; `principal` is the source of what the connection sends.
 
-    With `rotate` the token is old: begin a rotation at the next sync. A connection that lasts gets
-    there in `rotate_in_us`, None where tokens don't age.
+    The token is old in `rotate_in_us`, None where tokens don't age: begin a rotation at the first
+    sync from then on.
     """
 
     principal: str
@@ -109,7 +113,6 @@ class Authenticated(Message, frozen=True, kw_only=True):
     owner: str
     name: str
     scopes: tuple[Scope, ...] = ()
-    rotate: bool = False
     rotate_in_us: Natural | None = None
 
 
@@ -225,6 +228,15 @@ class SetOpenLimit(Message, frozen=True, kw_only=True):
 
     principal: str
     open_limit: OpenLimit | None
+
+
+# agent or owner to server
+
+
+class ExplainRun(Message, frozen=True, kw_only=True):
+    """Owner, or the agent whose run it is, asks the server what a run waits for."""
+
+    command_id: str
 
 
 # owner to server: what happens
@@ -376,6 +388,21 @@ class RunShown(Message, frozen=True, kw_only=True):
     late: Completion | None
 
 
+class RunExplained(Message, frozen=True, kw_only=True, omit_defaults=True):
+    """Server answers what a run waits for. To its owner alone it says which desktop that is.
+
+    `ahead` is how many runs come before it there. Ages are None where nothing was ever heard.
+    """
+
+    command_id: str
+    reason: Reason
+    device: str = ""
+    name: str = ""
+    synced_ago_us: int | None = None
+    poll_us: int | None = None
+    ahead: int = 0
+
+
 class AuditEntry(Message, frozen=True, kw_only=True):
     """One thing that somebody did, or was not allowed to do.
 
@@ -425,7 +452,7 @@ LOCAL = (Authenticate, AuthenticateLocal, Pair, BeginRotation, GetServerStatus)
 
 # What a connection of each kind of principal may send; the server holds to it once more.
 MAY_SEND: Mapping[PrincipalKind, tuple[type[Message], ...]] = {
-    "agent": (ListGraphSessions, RunGraphSession, GetGraphRun, CancelGraphRun),
+    "agent": (ListGraphSessions, RunGraphSession, GetGraphRun, CancelGraphRun, ExplainRun),
     "device": (Sync, Start, Control, Complete),
     "owner": (
         NewPairingCode,
@@ -441,6 +468,7 @@ MAY_SEND: Mapping[PrincipalKind, tuple[type[Message], ...]] = {
         SetOpenLimit,
         ListRuns,
         ShowRun,
+        ExplainRun,
         CancelRun,
         ForgetRun,
         ListAudit,

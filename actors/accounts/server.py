@@ -27,6 +27,7 @@ from actors.accounts.messages import (
     Authenticated,
     AuthenticateLocal,
     BeginRotation,
+    ExplainRun,
     GetServerStatus,
     ListAgents,
     ListAudit,
@@ -35,9 +36,11 @@ from actors.accounts.messages import (
     ListRuns,
     Pair,
     PrincipalRevoked,
+    RunExplained,
     Scope,
 )
 from actors.accounts.pairing import Pairing
+from actors.accounts.reasons import explained
 from actors.accounts.rows import (
     OWNED_RUNS,
     OWNED_SESSIONS,
@@ -48,12 +51,14 @@ from actors.accounts.rows import (
 )
 from actors.accounts.tokens import REVOKED, UNKNOWN, Accounts
 from actors.actor import Context, Handler, Place, TableSpec
-from actors.ledger import Run, Shared
+from actors.ledger import Run, Shared, Ticket
 from actors.messages import (
     NOT_FOUND,
     TERMINAL,
     CancelGraphRun,
+    Complete,
     Completion,
+    Control,
     Failure,
     GetGraphRun,
     GraphRun,
@@ -61,6 +66,7 @@ from actors.messages import (
     Message,
     RunGraphSession,
     SessionMeta,
+    Start,
 )
 from actors.server import SWEEP_LIMIT, SWEEP_PAUSE_US, Server
 from transports.envelope import Envelope
@@ -74,11 +80,12 @@ SCOPES: Mapping[type[Message], Scope] = {
     GetGraphRun: "graphs:read",
     RunGraphSession: "graphs:run",
     CancelGraphRun: "graphs:run",
+    ExplainRun: "graphs:read",
 }
 # What is answered while the disk is full.
 READS: tuple[type[Message], ...] = (
-    ListGraphSessions, GetGraphRun, ListDevices, ListAgents, ListOwners, ListRuns, ListAudit,
-    GetServerStatus,
+    ListGraphSessions, GetGraphRun, ExplainRun, ListDevices, ListAgents, ListOwners, ListRuns,
+    ListAudit, GetServerStatus,
 )  # fmt: skip
 NOT_WRITABLE = Failure(
     code="not_writable", error="the server's disk is full or can't be written: try again later"
@@ -114,6 +121,9 @@ class AccountedServer(Server):
         code_lifetime_us: Annotated[Duration, "how long a pairing code is good"] = msgspec.field(
             name="code_lifetime", default=parse_duration("10m")
         )
+        key_retention_us: Annotated[
+            Duration, "how long a key still stands for its run once that is deleted"
+        ] = msgspec.field(name="key_retention", default=parse_duration("365d"))
         audit_retention_us: Annotated[Duration, "how long the audit is kept"] = msgspec.field(
             name="audit_retention", default=parse_duration("365d")
         )
@@ -125,7 +135,10 @@ class AccountedServer(Server):
 
     def __init__(self, config: Config, place: Place) -> None:
         super().__init__(config, place)
-        self.inner = self.handlers
+        self.inner: Mapping[type[Any], Handler] = {
+            **self.handlers,
+            ExplainRun: self.on_explain,
+        }
         self.local: Mapping[type[Any], Handler] = {
             Authenticate: self.on_authenticate,
             AuthenticateLocal: self.on_local_owner,
@@ -141,6 +154,7 @@ class AccountedServer(Server):
         """Rebuild the caches, and go on with removals that were under way."""
         config = self.config
         self.who = "server"  # whose act the turn is
+        self.sender: Principal | None = None  # of this turn's message
         self.audit = AuditLog(context, config.audit_retention_us)
         self.accounts = Accounts(context, self.audit, config.token_age_us)
         self.pairing = Pairing(context, self.accounts, config.code_lifetime_us)
@@ -152,7 +166,7 @@ class AccountedServer(Server):
 
     def on_timer(self, context: Context, timer: str) -> None:
         """Sweep, answer who waited long enough, look what other processes changed."""
-        self.who = "server"
+        self.who, self.sender = "server", None
         if timer == "keep":
             self.keep(context)
         elif timer == "relook":
@@ -166,7 +180,7 @@ class AccountedServer(Server):
         """Let through what its sender may say."""
         kind, source = type(envelope.body), envelope.source
         if source == GATEWAY:
-            self.who = "server"
+            self.who, self.sender = "server", None
             return self.local[kind](context, envelope) if kind in self.local else NOT_YOURS
         who = self.accounts.find(source)
         if who is None or who.revoked_us is not None:
@@ -178,9 +192,11 @@ class AccountedServer(Server):
         refusal = self.unwritten(context, kind)
         if refusal is not None:
             return refusal
-        self.who = who.id
+        self.who, self.sender = who.id, who
         if who.kind == "agent" and not self.may_see(context, who, envelope):
             return NOT_FOUND
+        if who.kind == "device":
+            self.note_strange(context, who, envelope.body)
         if who.kind == "owner":
             answer = self.desk.handlers[kind](context, who, envelope.body)
         else:
@@ -222,7 +238,7 @@ class AccountedServer(Server):
         result is.
         """
         body = envelope.body
-        if not isinstance(body, GetGraphRun | CancelGraphRun):
+        if not isinstance(body, GetGraphRun | CancelGraphRun | ExplainRun):
             return True
         exists = self.runs.count("known", (body.command_id,))
         if self.runs.count("known", (body.command_id, who.id)):
@@ -231,10 +247,18 @@ class AccountedServer(Server):
         self.deny(context, who, type(body), body.command_id, outcome)
         return False
 
+    def note_strange(self, context: Context, who: Principal, body: Message) -> None:
+        """Count what a device says of a run that is not its own; its answer tells it nothing."""
+        if isinstance(body, Start | Control | Complete):
+            run = self.runs.get(body.command_id)
+            if run is None or run.device != who.id:
+                outcome = "unknown" if run is None else "another's"
+                self.deny(context, who, type(body), body.command_id, outcome)
+
     def deny(
         self, context: Context, who: Principal, kind: type[Message], subject: str, outcome: str
     ) -> None:
-        """Count what an agent was refused."""
+        """Count what a principal was refused."""
         self.audit.count(context, who.owner, who.id, _name(kind), subject, outcome)
 
     # The gateway
@@ -264,21 +288,27 @@ class AccountedServer(Server):
 
     # What the published server does, for owners
 
+    def principal(self, identity: str) -> Principal | None:
+        """Return a principal; the one whose message it is was read already."""
+        if self.sender is not None and self.sender.id == identity:
+            return self.sender
+        return self.accounts.find(identity)
+
     def session_for(self, agent: str, session: str) -> Shared | None:
         """Find a session of the agent's own owner."""
         shared = self.sessions.get(session)
-        who = self.accounts.find(agent)
+        who = self.principal(agent)
         return None if shared is None or who is None or shared.owner != who.owner else shared
 
     def shared_with(self, agent: str, body: ListGraphSessions) -> list[Shared]:
         """Find the sessions of the agent's own owner."""
-        who = self.accounts.find(agent)
+        who = self.principal(agent)
         assert who is not None, "it was looked up before"
         return self.sessions.scan("project", (who.owner, body.project_id), limit=body.limit)
 
     def shared_by(self, device: str, meta: SessionMeta) -> OwnedShared:
         """Return the row of a session, with its device's owner."""
-        who = self.accounts.find(device)
+        who = self.principal(device)
         owner = NOBODYS if who is None else who.owner
         return OwnedShared(device=device, project=meta.project, meta=meta, owner=owner)
 
@@ -289,7 +319,7 @@ class AccountedServer(Server):
 
     def open_limit(self, principal: str, otherwise: int) -> int:
         """How many open runs a principal may have."""
-        who = self.accounts.find(principal)
+        who = self.principal(principal)
         return otherwise if who is None or who.open_limit is None else who.open_limit
 
     def new_run(
@@ -297,7 +327,7 @@ class AccountedServer(Server):
     ) -> OwnedRun:
         """Return the row of a new run, with its owner."""
         run = super().new_run(context, agent, body, shared)
-        who = self.accounts.find(agent)
+        who = self.principal(agent)
         owner = NOBODYS if who is None else who.owner
         listed = newest_first(run.queued_us, run.command_id)
         return OwnedRun(**_fields(run), owner=owner, listed=listed)
@@ -333,6 +363,14 @@ class AccountedServer(Server):
     def answer(self, run: Run) -> GraphRun:
         """Build what an agent sees of a run, and keep none: rows are read anew each time."""
         return run.answer()
+
+    def on_explain(self, context: Context, envelope: Envelope[ExplainRun]) -> Message:
+        """Tell an agent what its run waits for, and nothing of its desktop."""
+        run = self.own(envelope)
+        if run is None:
+            return NOT_FOUND
+        reason = explained(self, run, context.stamp_us).reason
+        return RunExplained(command_id=run.command_id, reason=reason)
 
     # Waiting, with other processes
 
@@ -370,6 +408,7 @@ class AccountedServer(Server):
         """Delete old codes and audit rows, close the runs of who was removed, sweep for others."""
         self.pairing.sweep(context)
         more = self.audit.sweep(context)
+        more = self.sweep_keys(context) or more
         self.accounts.sweep(context, self.config.audit_retention_us)
         for who in self.accounts.rows.claim("closing", limit=1):
             more = self.close_all(context, who) or more
@@ -409,6 +448,8 @@ class AccountedServer(Server):
             self.take_sessions(who.id, ())
             self.devices.delete(who.id)
             self.turns.delete(who.id)
+            if self.hints is not None:
+                self.hints.heard.pop(who.id, None)
         context.send(GATEWAY, PrincipalRevoked(principal=who.id, reason=REVOKED.error))
         context.set_timer("keep", 0)
 
@@ -418,6 +459,21 @@ class AccountedServer(Server):
         who = self.accounts.find(run.agent)
         if who is not None and who.revoked_us is not None:
             self.tickets.delete((run.agent, run.key))
+
+    def spent(self, ticket: Ticket, run: Run) -> Ticket:
+        """Return what is left of the ticket of a run that is deleted, for some time more."""
+        due_us = run.due_us + self.config.key_retention_us
+        return msgspec.structs.replace(
+            super().spent(ticket, run), key=(run.agent, run.key), due_us=due_us
+        )
+
+    def sweep_keys(self, context: Context) -> bool:
+        """Delete keys that were kept long enough; return whether there may be more."""
+        old = self.tickets.claim("due", limit=SWEEP_LIMIT, up_to=context.stamp_us)
+        for ticket in old:
+            assert ticket.key is not None, "one with an end has it"
+            self.tickets.delete(ticket.key)
+        return len(old) == SWEEP_LIMIT
 
 
 def _name(kind: type[Any]) -> str:

@@ -163,7 +163,6 @@ class Accounts:
             owner=who.owner,
             name=who.name,
             scopes=who.scopes,
-            rotate=rotate_in_us == 0,
             rotate_in_us=rotate_in_us,
         )
 

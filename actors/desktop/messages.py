@@ -177,6 +177,13 @@ class Outbox(Message, frozen=True, kw_only=True):
     next: Natural | None = None
 
 
+class Connected(Message, frozen=True, kw_only=True):
+    """Uplink tells the relay that there is a new link to the server.
+
+    What was asked before is lost, or answered already. It never comes from outside.
+    """
+
+
 class GetDesktopStatus(Message, frozen=True, kw_only=True):
     """Owner asks how the desktop stands."""
 
@@ -293,6 +300,7 @@ DESKTOP_MESSAGES: tuple[type[Message], ...] = (
     HistoryOf,
     ListOutbox,
     Outbox,
+    Connected,
     GetDesktopStatus,
     DesktopStatus,
     SaveGraph,

@@ -17,6 +17,7 @@ from actors.desktop.messages import (
     NOT_WRITABLE,
     PAGE_LIMIT,
     AddSession,
+    Connected,
     CurrentRun,
     DesktopStatus,
     DropGraph,
@@ -60,6 +61,8 @@ from actors.running import Running
 from actors.text import bounded
 from transports.envelope import Envelope
 from transports.units import Duration, Size, parse_duration, parse_size
+
+RESYNC_US = 2_000_000  # after a new link: its owner waits, and a thousand others may come too
 
 NO_SESSION = Failure(code="not_found", error="there is no such session on this desktop")
 NO_RUN = Failure(code="not_found", error="no run of this ticket or execution is in the history")
@@ -114,6 +117,7 @@ class DesktopRelay(Relay):
             GetHistory: self.on_get_history,
             ListOutbox: self.on_list_outbox,
             GetDesktopStatus: self.on_status,
+            Connected: self.on_connected,
         }
         self.handlers = {**self.handlers, **mine}
 
@@ -201,6 +205,21 @@ class DesktopRelay(Relay):
             return
         self.silent += isinstance(question, Sync)
         super().on_unanswered(context, envelope)
+
+    def on_connected(self, context: Context, _: Envelope[Connected]) -> None:
+        """Ask again soon what was asked over a link that is gone: no answer to that will come.
+
+        A time-out of before may then let a pass post or sync once more, which changes nothing.
+        """
+        self.passing, self.pass_sync, self.flushing = False, 0, []
+        for question, run in list(self.asked.items()):
+            if run.question is None:
+                del self.asked[question], self.running[run.command.command_id]
+                self.unsettled.append(run.command)
+        for run_id, run in list(self.running.items()):
+            if run.question is None and self.outbox.get(run_id) is not None:
+                del self.running[run_id]
+        context.set_timer("poll", int(context.random("resync").random() * RESYNC_US))
 
     # Sessions
 

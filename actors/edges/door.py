@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Annotated, Final, Literal
 
@@ -22,9 +23,9 @@ ALPHABET: Final = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # nothing that is read as a
 CODE_CHARS: Final = 8  # of 31: some 10^12 codes, for ten minutes and twenty tries
 
 Kind = Literal["owner", "agent", "device"]
-_MARKS: Final = {"owner": "pc_own_", "agent": "pc_agt_", "device": "pc_dev_"}
+MARKS: Final[Mapping[Kind, str]] = {"owner": "pc_own_", "agent": "pc_agt_", "device": "pc_dev_"}
 # What a greeting calls itself that has a token and no name: the token says who it is.
-NAMELESS: Final = frozenset(_MARKS)
+NAMELESS: Final = frozenset(MARKS)
 
 DeviceToken = Annotated[str, msgspec.Meta(pattern="^pc_dev_[A-Za-z0-9_-]{43}$")]
 Code = Annotated[str, msgspec.Meta(max_length=40)]
@@ -92,7 +93,7 @@ class NewToken(Message, frozen=True, kw_only=True):
 
 def make_token(kind: Kind) -> str:
     """Return a new token: a mark that scanners for leaked secrets know, and 256 random bits."""
-    return _MARKS[kind] + secrets.token_urlsafe(TOKEN_BYTES)
+    return MARKS[kind] + secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def hash_token(token: str) -> str:

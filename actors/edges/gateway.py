@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
 from typing import Any, Literal
 
 import msgspec
@@ -69,7 +68,7 @@ class Guest(msgspec.Struct):
     principal: str
     kind: Literal["owner", "agent", "device", "pairing"]
     address: str
-    rotate_s: float = inf
+    rotate_s: float | None = None  # when the next sync brings a new token; None for never
     name: str = ""
 
 
@@ -165,8 +164,8 @@ class Gateway:
             body = Authenticate(token_hash=hash_token(hello.token), name=name, address=address)
         answer = await self.ask(body)
         if isinstance(answer, Authenticated):
-            in_us = 0 if answer.rotate else answer.rotate_in_us
-            rotate_s = inf if in_us is None else trio.current_time() + in_us / 1e6
+            in_us = answer.rotate_in_us
+            rotate_s = None if in_us is None else trio.current_time() + in_us / 1e6
             return Guest(answer.principal, answer.kind, address, rotate_s, answer.name)
         return answer.error if isinstance(answer, Denied) else BUSY
 
@@ -189,8 +188,9 @@ class Gateway:
             self._post(line, guest, told.id, self.make_link(guest.principal, guest.name))
             return
         body, amend = with_secret(told.body, self._key)
-        if isinstance(body, Sync) and trio.current_time() >= guest.rotate_s:
-            guest.rotate_s = inf
+        due_s = guest.rotate_s
+        if due_s is not None and due_s <= trio.current_time() and isinstance(body, Sync):
+            guest.rotate_s = None  # the new one is first used by another connection
             assert line.nursery is not None, "it runs"
             line.nursery.start_soon(self._rotate, guest, line)
         await self.board.enter(line, msgspec.structs.replace(told, body=body), amend)

@@ -2,25 +2,34 @@
 
 Its token is read anew for each connection. A new one that the server sends is on disk before
 anything else happens: the first use of it ends the one before.
+
+What was asked over a connection that broke is never answered, so the actor is told of each new one.
+A machine that slept has none that is of use: it dials anew, at once.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 import trio
 
+from actors.desktop.messages import Connected
 from actors.edges.door import NewToken
 from actors.edges.line import Inside, Line
 from actors.messages import Message
 from transports.codec import FrameError
 from transports.connection import Connection, Log, Timings
-from transports.dialer import Connect, stay_connected
+from transports.dialer import Backoff, Connect, stay_connected
 from transports.envelope import Envelope
 from transports.handshake import Hello
 from transports.wire import WireCodec
+
+UPLINK = "uplink"  # whose word it is that there is a link
+LOOK_S = 1.0  # how often it is looked whether the machine has slept
+SLEPT_S = 10.0  # a busy machine stands still for less
 
 
 class Dialling(msgspec.Struct, frozen=True):
@@ -40,7 +49,7 @@ class Uplink:
     """See the module's docstring.
 
     `actor` is who talks to `server` here, and `heard` what it understands of it. `random` draws
-    from [0, 1).
+    from [0, 1), `wall_s` is a clock that goes on while the machine sleeps.
     """
 
     def __init__(
@@ -52,6 +61,7 @@ class Uplink:
         heard: Iterable[type[Message]],
         log: Log,
         random: Callable[[], float],
+        wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._inside = inside
         self._dialling = dialling
@@ -60,6 +70,8 @@ class Uplink:
         self._codec = WireCodec([*heard, NewToken])
         self._log = log
         self._random = random
+        self._wall_s = wall_s
+        self._backoff = Backoff(dialling.timings, random)
         self._line: Line | None = None
         self._stopped = False
 
@@ -68,14 +80,27 @@ class Uplink:
 
     async def live(self) -> None:
         """Stay connected until cancelled."""
-        await stay_connected(
-            self._dialling.connect,
-            self._dialling.hello,
-            handle=self._attend,
-            log=self._log,
-            random=self._random,
-            timings=self._dialling.timings,
-        )
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._notice_sleep)
+            await stay_connected(
+                self._dialling.connect,
+                self._dialling.hello,
+                handle=self._attend,
+                log=self._log,
+                random=self._random,
+                timings=self._dialling.timings,
+                backoff=self._backoff,
+            )
+
+    async def _notice_sleep(self) -> None:
+        """Dial anew after each sleep of the machine: the other side has given its link up."""
+        while True:
+            since_s = self._wall_s()
+            await trio.sleep(LOOK_S)
+            if self._wall_s() - since_s > LOOK_S + SLEPT_S:
+                self._backoff.hurry()
+                if self._line is not None:
+                    self._line.close("this machine has slept")
 
     def take(self, envelope: Envelope[Any]) -> bool:
         """Send a message to the server; False if it is for somebody else, or there is no link."""
@@ -117,6 +142,10 @@ class Uplink:
             await self._inside.enter(mine)
 
         try:
+            if not self._stopped:
+                number = self._inside.number()
+                told = Envelope(number, UPLINK, self._actor, 0, 0, Connected())
+                await self._inside.enter(told)
             await line.run(hear)
         finally:
             self._line = None

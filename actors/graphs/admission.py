@@ -55,6 +55,11 @@ class Admission:
         """What the run has cost so far."""
         return fsum(self.costs)
 
+    @property
+    def is_queued(self) -> bool:
+        """Whether an agent waits for its turn."""
+        return any(one.state != "over" for line in (self.back, self.queue) for one in line)
+
     def head(self) -> tuple[Operation, Settlement | None] | None:
         """Take the agent at the head of the queue, and why it is refused if it is.
 
@@ -86,8 +91,8 @@ class Admission:
 
     def refusal(self, operation: Operation) -> Settlement | None:
         """Return why an agent is not asked now nor later, None if it may be."""
-        ceiling, needs = self.limits.token_ceiling, needs_of(operation)
-        if ceiling is not None and self.spent + needs > ceiling:
+        ceiling = self.limits.token_ceiling
+        if ceiling is not None and self.spent + (needs := needs_of(operation)) > ceiling:
             message = f"the token ceiling is reached: {self.spent:,} of {ceiling:,} are used"
             if needs > 1:
                 message += f", and the agent asks for up to {needs:,}"
@@ -115,6 +120,8 @@ class Admission:
 
     def reserve(self, operation: Operation) -> None:
         """Keep for an agent what it may still use, and no more."""
+        if operation.request.options.max_tokens is None:
+            return
         self.reserved -= operation.reserved
         operation.reserved = operation.tokens_left or 0
         self.reserved += operation.reserved

@@ -101,6 +101,8 @@ class Agents:
         """Ask the model for an agent's answer; with what was wrong with the one before."""
         options = operation.request.options
         timeout_us = operation.due_us - self.calls.clock.now_us(context)
+        # Most agents have no tools and one round: what is for others costs them nothing.
+        offered = self.calls.offered(operation) if options.tools else ()
         operation.state = "flying"
         body = AgentAsk(
             run=self.run,
@@ -110,8 +112,8 @@ class Agents:
             model=options.model,
             schema=options.schema,
             max_tokens=operation.tokens_left,
-            tools=self.calls.offered(operation),
-            rounds=tuple(operation.rounds),
+            tools=offered,
+            rounds=operation.rounds,
             problem=problem,
         )
         operation.question = context.request(self.model, body, timeout_us)
@@ -238,8 +240,9 @@ class Agents:
         """Ask an agent again with what came of its calls: at once, or when it has a slot again."""
         results = tuple(call.result for call in operation.calls if call.result is not None)
         calls = tuple(call.asked for call in operation.calls)
-        operation.rounds.append(Round(text=operation.said, calls=calls, results=results))
-        operation.calls = []
+        done = Round(text=operation.said, calls=calls, results=results)
+        operation.rounds = (*operation.rounds, done)
+        operation.calls = ()
         left = operation.tokens_left
         if operation.time_left_us(self.calls.clock.now_us(context)) <= 0:
             self.time_out(operation)

@@ -74,7 +74,7 @@ class Calls:
             self.made += 1
             cleaned, text = _cleaned(one)
             call = Call(self.made, operation, cleaned)
-            operation.calls.append(call)
+            operation.calls = (*operation.calls, call)
             permission, why = self.judge(operation, cleaned.tool, place, text)
             self.log(
                 context,
@@ -209,7 +209,7 @@ class Calls:
             else:
                 context.send(self.tools, ToolCancel(run=self.run, call=call.number))
                 self.tell_end(context, call, "cancelled", 0)
-        operation.calls = []
+        operation.calls = ()
 
     def tell_end(self, context: Context, call: Call, status: str, chars: int) -> None:
         """Tell how a call that was made has ended."""

@@ -13,6 +13,7 @@ by less than one wave; an agent with `maxTokens` has them reserved and does not.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -43,6 +44,7 @@ OPEN_GRAPHS_LIMIT = 256  # sub-graphs of a run at once: each has a VM of some 20
 OPERATIONS_LIMIT = 100_000  # of a run; a script that asks for more is in a loop
 REFUSALS_LIMIT = 10_000  # of a run; a script that catches every refusal and asks on is in a loop
 SLEEP_LIMIT_MS = 1e12  # thirty years; every deadline comes before
+_ORDER = attrgetter("operation", "call")  # of what was noted in one instant
 _TOLD = frozenset({"token_ceiling", "agent_limit", "graph_not_found", "graph_depth", "graph_limit"})
 
 
@@ -167,7 +169,7 @@ class Fleet:
         if self.resumed:
             self.resumed = False
             self.agents.resume(context)
-        for one in sorted(noted, key=_order):
+        for one in sorted(noted, key=_ORDER):
             sleeping = self.sleeping.pop(one.operation, None)
             if sleeping is not None:
                 self.settle(sleeping, sleeping.succeed(None))
@@ -371,16 +373,19 @@ class Fleet:
         """Whether the run has ended and everything that it used is counted."""
         return self.ended is not None and not self.admission.flying
 
+    @property
+    def is_parked(self) -> bool:
+        """Whether nothing of the run goes on by itself: all that is open waits for its owner."""
+        calls, admission = self.calls.open, self.admission
+        idle = not (self.sleeping or self.noted or admission.flying or admission.is_queued)
+        return self.ended is None and idle and bool(calls) and all(c.waits for c in calls.values())
+
     def completion(self) -> Completion:
         """Return the end of a run that is over, with all that it used."""
         assert self.ended is not None, "it is asked for once the run is over"
         return msgspec.structs.replace(
             self.ended, total_tokens=self.admission.spent, reported_cost=self.admission.cost
         )
-
-
-def _order(noted: Noted) -> tuple[int, int]:
-    return noted.operation, noted.call
 
 
 def words_of(failure: ScriptFailure) -> str:

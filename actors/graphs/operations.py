@@ -93,9 +93,9 @@ class Operation:
         self.reserved = 0  # tokens kept for it
         self.repairs = 0  # how often its model was told what was wrong
         self.tokens = 0
-        self.costs: list[float] = []
-        self.rounds: list[Round] = []
-        self.calls: list[Call] = []  # of the current round
+        self.costs: tuple[float, ...] = ()
+        self.rounds: tuple[Round, ...] = ()
+        self.calls: tuple[Call, ...] = ()  # of the current round
         self.said = ""  # beside them
 
     def stop_time(self, now_us: int) -> None:
@@ -127,7 +127,7 @@ class Operation:
         """Count what an answer used, and return its cost; no model earns anything."""
         cost = answer.cost if isfinite(answer.cost) and answer.cost > 0 else 0.0
         self.tokens += answer.tokens
-        self.costs.append(cost)
+        self.costs = (*self.costs, cost)
         return cost
 
     def succeed(self, value: Any) -> Settlement:

@@ -7,12 +7,15 @@ answer can hold the engine up.
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 PROBLEM_LIMIT_CHARS = 500  # what a model is told of its mistake; more would cost more than it helps
+PART_LIMIT_CHARS = 120  # of the place and of the value in it, so that there is room for the reason
+MASK = "\0"  # stands for the value in what the library says, where the reason comes behind it
 KNOWN_LIMIT = 64  # compiled schemas; a Graph has a handful
 NEEDS_EXTRA = "a schema can't be checked: pip install 'pullcord[graphs]'"
 
@@ -45,9 +48,19 @@ def problem_of(schema: Any, value: Any) -> str | None:
     error = next(validator.iter_errors(value), None)
     if error is None:
         return None
-    place = "".join(f"[{part!r}]" for part in error.instance_path)
-    text: str = f"{place}: {error.message}" if place else error.message
-    return text[:PROBLEM_LIMIT_CHARS]
+    place = shortened("".join(f"[{part!r}]" for part in error.instance_path))
+    found = shortened(json.dumps(error.instance, ensure_ascii=False, separators=(",", ":")))
+    text: str = error.message.replace(MASK, found)
+    return shortened(f"{place}: {text}" if place else text, PROBLEM_LIMIT_CHARS)
+
+
+def shortened(text: str, limit_chars: int = PART_LIMIT_CHARS) -> str:
+    """Return a text with its middle left out if it is too long: both ends say what it is."""
+    over = len(text) - limit_chars
+    if over <= 0:
+        return text
+    at = limit_chars * 2 // 3
+    return f"{text[:at]}…{text[at + over + 1 :]}"
 
 
 @lru_cache(maxsize=KNOWN_LIMIT)
@@ -58,7 +71,7 @@ def _validator(schema: bytes) -> Any:
         raise SchemaError(NEEDS_EXTRA) from None
     try:
         return validator_for(
-            msgspec.json.decode(schema), offline=True, pattern_options=RegexOptions()
+            msgspec.json.decode(schema), offline=True, pattern_options=RegexOptions(), mask=MASK
         )
     except Exception as error:  # noqa: BLE001  its errors have no common base but this
         first = str(error).partition("\n")[0]

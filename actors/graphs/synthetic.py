@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from actors.actor import Context
-from actors.graphs.messages import AgentAnswer, AgentAsk, ToolCall
+from actors.graphs.messages import AgentAnswer, AgentAsk, Outcome, ToolCall
 from actors.graphs.model import Model, Planned, drawn
 from actors.graphs.samples import sample
 from actors.graphs.schemas import SchemaError, problem_of
-
-_replace = msgspec.structs.replace
 
 SHOWN_CHARS = 60  # of a prompt in its answer, so that one can tell answers apart
 # What a model says that did not understand; the first that a schema refuses is taken.
@@ -35,23 +31,34 @@ class SyntheticModel(Model):
         if ask.max_tokens is not None:
             tokens = min(tokens, ask.max_tokens)
         cost = drawn(context, "cost", config.cost)
-        answer = AgentAnswer(
-            run=ask.run, agent=ask.agent, outcome="ok", tokens=max(0, tokens), cost=cost
-        )
-        if self.wants_tool(context, ask):
+        outcome: Outcome = "ok"
+        value, error = None, None
+        calls: tuple[ToolCall, ...] = ()
+        if ask.tools and self.wants_tool(context, ask):
             tool = ask.tools[len(ask.rounds) % len(ask.tools)]
             call = ToolCall(id=f"call-{len(ask.rounds) + 1}", tool=tool, arguments={})
-            return Planned(_replace(answer, outcome="tools", calls=(call,)), latency_us)
-        failure = drawn(context, "failure", config.failure)
-        if failure and context.random("fails").random() < failure:
-            answer = _replace(answer, outcome="failed", error="the agent failed")
+            outcome, calls = "tools", (call,)
         else:
-            answer = _replace(answer, value=self.value(context, ask))
+            failure = drawn(context, "failure", config.failure)
+            if failure and context.random("fails").random() < failure:
+                outcome, error = "failed", "the agent failed"
+            else:
+                value = self.value(context, ask)
+        answer = AgentAnswer(
+            run=ask.run,
+            agent=ask.agent,
+            outcome=outcome,
+            value=value,
+            tokens=max(0, tokens),
+            cost=cost,
+            error=error,
+            calls=calls,
+        )
         return Planned(answer, latency_us)
 
     def wants_tool(self, context: Context, ask: AgentAsk) -> bool:
         """Whether an agent makes a tool call before it answers; how many is drawn at first."""
-        if not ask.tools or ask.problem is not None:
+        if ask.problem is not None:
             return False
         key = f"{ask.run}:{ask.agent}"
         if not ask.rounds:

@@ -23,6 +23,10 @@ class Turns(Protocol):
     def roll_back(self) -> None:
         """Undo the open turn, or without one all that was written since the last commit."""
 
+    @property
+    def has_to_commit(self) -> bool:
+        """False if a commit has nothing to do: to write, to tell or to mend."""
+
     def commit(self) -> None:
         """Make what was written durable."""
 
@@ -65,6 +69,11 @@ class DatabaseStore:
     def roll_back(self) -> None:
         """Undo the open turn; with none begun, all that was written since the last commit."""
         self._transaction.roll_back()
+
+    @property
+    def has_to_commit(self) -> bool:
+        """False if a commit has nothing to do, and so waits for nothing."""
+        return self._transaction.has_to_commit
 
     def commit(self) -> None:
         """Make what was written durable; it is also told what failed since the last commit.

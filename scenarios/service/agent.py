@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import trio
 
+from actors.accounts.messages import ExplainRun, RunExplained
 from actors.messages import (
     TERMINAL,
     CancelGraphRun,
@@ -39,10 +40,15 @@ from scenarios.service.files import home
 from scenarios.service.keys import Kept, kept_key
 from scenarios.service.process import say
 from scenarios.service.reach import Reach, reach_of
+from scenarios.service.why import words_of
 from transports.codec import FrameError
 from transports.envelope import Envelope
 from transports.wire import WireCodec
 
+ANSWERS: Final[Mapping[type[Message], type[Message]]] = {
+    ListGraphSessions: GraphSessions,
+    ExplainRun: RunExplained,
+}
 WAIT_US: Final = 20_000_000  # how long a server may hold back an answer
 PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0)  # between connections while one waits; the last one again
 POLL_S: Final = 2.0  # between two looks where the server answers at once and gives no hint
@@ -59,7 +65,7 @@ class Agent:
         self.reach: Reach = reach_of(settings, origins)
         if not settings.token:
             raise refusal("PULLCORD_TOKEN", "which agent calls?", ASK_OWNER)
-        self._hello = hello_with(settings.token, "agent", "pc_agt_", origins["token"])
+        self._hello = hello_with(settings.token, "agent", origins["token"])
 
     @property
     def place(self) -> str:
@@ -68,7 +74,7 @@ class Agent:
 
     async def call(self, body: Message) -> Any:
         """Ask one question; NoAnswerError, RefusedError or FrameError if there is no answer."""
-        kind = GraphSessions if isinstance(body, ListGraphSessions) else GraphRun
+        kind = ANSWERS.get(type(body), GraphRun)
         async with calling(self.reach.connect, self._hello, (kind, Failure)) as caller:
             return await caller.ask(body)
 
@@ -203,10 +209,21 @@ def _queued(agent: Agent, ticket: GraphRun, *, wait: bool, json: bool) -> int:
 
 
 def get_run(agent: Agent, ticket: str, *, json: bool) -> int:
-    """Print how a run stands."""
+    """Print how a run stands, and why it has not begun if it hasn't."""
     found = _run_of(agent, GetGraphRun(command_id=ticket), ticket)
-    show(found, json=json)
-    return code_of(found)
+    if found.status != "queued":
+        show(found, json=json)
+        return code_of(found)
+    why = _run(partial(agent.call, ExplainRun(command_id=ticket)), agent)
+    told = why if isinstance(why, RunExplained) else None  # it may have been forgotten meanwhile
+    if json:
+        reason = None if told is None else told.reason
+        sys.stdout.write(indented({**plain(found), "why": reason}))
+        return 0
+    show(found, json=False)
+    if told is not None:
+        say(words_of(told))
+    return 0
 
 
 def cancel_run(agent: Agent, ticket: str, *, json: bool) -> int:
@@ -241,13 +258,22 @@ def code_of(run: GraphRun) -> int:
     return int(run.status in TERMINAL and run.status != "completed")
 
 
+def _asks(run: GraphRun) -> str:
+    """Return for whom a run waits, if it waits for its desktop's owner."""
+    calls = run.awaiting_approval
+    if calls is msgspec.UNSET or not calls:
+        return ""
+    waiting = "1 tool call waits" if calls == 1 else f"{calls} tool calls wait"
+    return f", {waiting} for the desktop's owner"
+
+
 def show(run: GraphRun, *, json: bool) -> None:
     """Print a run: its result alone on stdout if it has one, all else on stderr; or all as JSON."""
     if json:
         sys.stdout.write(indented(plain(run)))
         return
     if run.status not in TERMINAL:
-        sys.stdout.write(f"{run.command_id}  {run.status}\n")
+        sys.stdout.write(f"{run.command_id}  {run.status}{_asks(run)}\n")
         return
     error = f": {run.error}" if run.error else ""
     say(f"{run.command_id} is {run.status}{error}, {run.total_tokens:,} tokens")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -12,6 +12,7 @@ import trio
 from anyio.abc import ByteStream
 
 from actors.accounts.messages import PrincipalRevoked
+from actors.edges.door import MARKS, Kind
 from actors.messages import Failure, Message
 from actors.raised import what_to_raise
 from scenarios.graph_files import refusal
@@ -25,7 +26,9 @@ from transports.handshake import Hello, RefusedError, greet
 from transports.wire import WireCodec
 
 TOKEN_LIMIT_CHARS = 1000  # of any server; ours have 50
-TOKENS = {"pc_agt_": "an agent's", "pc_own_": "an owner's", "pc_dev_": "a desktop's"}
+ARTICLES: Mapping[Kind, str] = {"owner": "an owner", "agent": "an agent", "device": "a desktop"}
+# A socket that is not there, and one whose process was killed.
+NOBODY = ("No such file", "Connection refused")
 ASK_S = 30.0  # for an answer: longer than a server holds one back
 BOOT = "client"  # a client has no state, so no start of it differs from another
 
@@ -56,14 +59,15 @@ class Caller:
                 await self._connection.send(frame)
                 while True:
                     told = self._codec.decode(await self._connection.receive(), self._target)
-                    if isinstance(told.body, PrincipalRevoked):
-                        raise RefusedError(told.body.reason)
-                    if told.reply_to == number:
-                        return told.body
+                    if told.reply_to == number or isinstance(told.body, PrincipalRevoked):
+                        break
         except BrokenLinkError as error:
             raise NoAnswerError(error.reason) from error
         except trio.TooSlowError:
             raise NoAnswerError(f"no answer within {limit_s:g} s") from None
+        if isinstance(told.body, PrincipalRevoked):
+            raise RefusedError(told.body.reason)
+        return told.body
 
 
 @asynccontextmanager
@@ -104,18 +108,20 @@ async def calling(
         await connection.aclose()
 
 
-def hello_with(token: str, name: str, mark: str, place: str) -> Hello:
-    """Return the greeting of who has a token, of which those of ours begin with `mark`.
+def hello_with(token: str, kind: Kind, place: str) -> Hello:
+    """Return the greeting of an agent or an owner who has a token.
 
-    ScenarioError, which does not have the token, for what is none, or somebody else's kind.
+    ScenarioError, which does not have the token, for what is none, or for something else.
     """
     token = token.strip()
     if not 0 < len(token) <= TOKEN_LIMIT_CHARS or not token.isascii() or not token.isprintable():
-        raise refusal(place, "this is no token", f"{TOKENS[mark]} token begins with {mark}")
-    for other, whose in TOKENS.items():
-        if token.startswith(other) and other != mark:
-            raise refusal(place, f"this is {whose} token, and here {TOKENS[mark]} is asked for")
-    return Hello(name=name, boot=BOOT, token=token)
+        cure = f"the token of {ARTICLES[kind]} begins with {MARKS[kind]}"
+        raise refusal(place, "this is no token", cure)
+    for other, mark in MARKS.items():
+        if other != kind and token.startswith(mark):
+            what = f"this is the token of {ARTICLES[other]}, and {ARTICLES[kind]}'s is needed"
+            raise refusal(place, what)
+    return Hello(name=kind, boot=BOOT, token=token)
 
 
 def call_problem(place: str, error: Exception, refused_cure: str) -> ScenarioError:
@@ -130,10 +136,9 @@ def call_problem(place: str, error: Exception, refused_cure: str) -> ScenarioErr
 class LocalCaller:
     """Asks a process of this machine, or of another, one question a connection, for a command.
 
-    `absent` is what to do where no process has the socket, `refused` where it doesn't take us.
+    `absent` is what to do where no process has the socket, `refused` where it doesn't take us. One
+    of another machine is not `local`.
     """
-
-    local = True  # whether it is a socket of this machine
 
     place: str  # how errors name whom is asked
     heard: tuple[type[Message], ...]
@@ -141,9 +146,15 @@ class LocalCaller:
     refused = ""
 
     def __init__(
-        self, place: str, connect: Callable[[], Awaitable[ByteStream]], hello: Hello
+        self,
+        place: str,
+        connect: Callable[[], Awaitable[ByteStream]],
+        hello: Hello,
+        *,
+        local: bool = True,
     ) -> None:
         self.place = place
+        self._local = local
         self._connect = connect
         self._hello = hello
 
@@ -152,7 +163,7 @@ class LocalCaller:
         try:
             answer = trio.run(self._asked, body, target)
         except CALL_ERRORS as error:
-            if self.local and isinstance(error, NoAnswerError):
+            if self._local and isinstance(error, NoAnswerError):
                 self._explain(error.reason)
             raise call_problem(self.place, error, self.refused) from None
         if isinstance(answer, Failure):
@@ -161,8 +172,7 @@ class LocalCaller:
 
     def _explain(self, reason: str) -> None:
         """Raise what is wrong with a local socket, if that is what a reason says."""
-        # A process that was killed leaves its socket, which nobody listens on.
-        if "No such file" in reason or "Connection refused" in reason:
+        if any(words in reason for words in NOBODY):
             raise refusal(self.place, *self.absent)
         if "Permission denied" in reason:
             raise refusal(self.place, "this is another user's", "ask as the user who started it")

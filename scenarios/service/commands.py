@@ -70,6 +70,9 @@ def server(
 
 def desktop_run(
     *,
+    tools: Annotated[
+        str | None, flag("Your settings of tools: which agents have, and what you are asked for.")
+    ] = None,
     reach: Annotated[ReachFlags, Flat] = NOWHERE,
     record: Annotated[bool | None, Record] = None,
     config: Annotated[Path | None, ConfigFile] = None,
@@ -84,14 +87,14 @@ def desktop_run(
     from scenarios.service.files import home
 
     place = folder or home() / "desktop"
-    flags = {**vars(reach), "record": record}
+    flags = {**vars(reach), "tools": tools, "record": record}
     file = file_of(place, config)
     resolved = resolve(DesktopSettings, flags, file, tables=("relay", "engine"))
     return run_desktop(resolved, place)
 
 
 def desktop_pair(
-    code: Annotated[str, flag("The code, as the server's owner sees it by `devices code`.")],
+    code: Annotated[str, flag("The code, as the server's owner sees it by `devices pair`.")],
     /,
     *,
     name: Annotated[str | None, flag("What the owner sees; by default the host's name.")] = None,
@@ -108,6 +111,17 @@ def desktop_pair(
     file = file_of(place, config)
     resolved = resolve(DesktopSettings, vars(reach), file, tables=("relay", "engine"))
     return pair(code, name, resolved.settings, resolved.origins, place)
+
+
+def tour() -> int:
+    """See a server, a desktop and an agent at work here, from ticket to result, and killed twice.
+
+    Nothing is left of it. It takes half a minute. Exit codes: 0 all of it happened, 1 something did
+    not, 130 Ctrl-C.
+    """
+    from scenarios.service.tour import run_tour
+
+    return run_tour()
 
 
 def config_show(

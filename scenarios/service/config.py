@@ -96,6 +96,9 @@ class DesktopSettings(ReachSettings, frozen=True, kw_only=True):
     key_env: Annotated[str, "the variable that holds the model server's key"] = ""
     command: Annotated[str, "the command that gets the prompt on its input"] = ""
     prices: Annotated[str, "the price of a million tokens read and written, as in 3/15"] = ""
+    tools: Annotated[
+        str, "the owner's settings of tools: which there are, and who may use them"
+    ] = ""
     record: Whole = False
     log_files: Files = FILES
     log_size: FileSize = FILE_SIZE

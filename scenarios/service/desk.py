@@ -22,12 +22,15 @@ from actors.desktop.messages import (
     ListOutbox,
     ListSessions,
     Outbox,
+    SaveSession,
     SessionList,
     SessionSaved,
     SessionState,
 )
+from actors.graphs.messages import Approvals, Decided, ListApprovals
 from actors.graphs.meta import read_script
 from actors.messages import Noted, Share, Unshare
+from actors.text import slug_of
 from scenarios.graph_check import problems_of
 from scenarios.graph_files import Graph, find_graph, library_of, meta_of, refusal
 from scenarios.json_text import indented
@@ -48,6 +51,7 @@ class Desk(LocalCaller):
 
     heard = (
         SessionSaved, SessionList, History, HistoryOf, Outbox, DesktopStatus, EngineStatus, Noted,
+        Approvals, Decided,
     )  # fmt: skip
     absent = ("no desktop runs here", NO_DESKTOP)
 
@@ -95,14 +99,22 @@ def share(desk: Desk, target: str, project: str | None, name: str | None, *, jso
 
 
 def _added(desk: Desk, graph: Graph, project: str, name: str | None) -> SessionState:
-    """Return the session of a Graph, added if it is new, with its texts as they are now."""
+    """Return the session of a Graph, added if it is new, with its texts as they are now.
+
+    One that is there is saved anew, which changes nothing if its texts are the same.
+    """
     library = library_of(graph)
     problems = problems_of(graph, library)
     if problems:
         raise ScenarioError(problems)
     called = name or str(meta_of(graph.text).get("name") or graph.name)
     texts = {key.removesuffix(SUFFIX): text for key, text in _used(graph, library).items()}
-    body = AddSession(name=called, project=project, entry=graph.name, texts=texts)
+    body: AddSession | SaveSession = AddSession(
+        name=called, project=project, entry=graph.name, texts=texts
+    )
+    for one in desk.sessions():
+        if (one.meta.project, one.meta.slug) == (project, slug_of(called)):
+            body = SaveSession(session=one.meta.id, entry=graph.name, texts=texts)
     saved: SessionSaved = desk.ask(body, RELAY)
     return saved.session
 
@@ -199,20 +211,27 @@ def show_status(desk: Desk, *, json: bool) -> int:
     """Print how the desktop stands."""
     relay: DesktopStatus = desk.ask(GetDesktopStatus(), RELAY)
     engine: EngineStatus = desk.ask(GetEngineStatus(), ENGINE)
+    asks: Approvals = desk.ask(ListApprovals(), ENGINE)
     if json:
-        sys.stdout.write(indented({"relay": plain(relay), "engine": plain(engine)}))
+        waiting = len(asks.waiting)
+        shown = {"relay": plain(relay), "engine": plain(engine), "approvals": waiting}
+        sys.stdout.write(indented(shown))
         return 0
-    sys.stdout.writelines(f"{printable(line)}\n" for line in _status_lines(relay, engine))
+    lines = _status_lines(relay, engine, len(asks.waiting))
+    sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
     return 0
 
 
-def _status_lines(relay: DesktopStatus, engine: EngineStatus) -> Iterator[str]:
+def _status_lines(relay: DesktopStatus, engine: EngineStatus, asks: int) -> Iterator[str]:
     synced = "never" if relay.synced_us is None else f"{_words(relay.synced_us)} ago"
     silent = f", {relay.silent} since without an answer" if relay.silent else ""
     yield f"synced     {synced}{silent}"
     yield f"takes work {'yes' if relay.refuses is None else f'no: {relay.refuses}'}"
     for run in relay.running:
         yield f"{run.phase:10} {run.command_id}  {run.slug}, for {_words(run.for_us)}"
+    if asks:
+        calls = "1 tool call waits" if asks == 1 else f"{asks} tool calls wait"
+        yield f"asks you   {calls} for your answer: pullcord desktop approvals"
     yield f"waiting    {relay.waiting} of the server's runs, {engine.waiting} at the engine"
     age = f", the oldest for {_words(relay.outbox_age_us)}" if relay.outbox else ""
     yield f"outbox     {relay.outbox} results{age}"

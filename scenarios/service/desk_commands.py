@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from scenarios.flags import flag, switch
 from scenarios.service.flags import JSON_HELP, DesktopFolder
@@ -82,6 +82,37 @@ def desktop_outbox(
     from scenarios.service.desk import show_outbox
 
     return show_outbox(_desk(folder), json=json)
+
+
+def desktop_approvals(
+    decision: Annotated[
+        Literal["allow", "deny"] | None,
+        flag("What you decide of a call; without it, see what waits."),
+    ] = None,
+    run: Annotated[str | None, flag("The call's run.")] = None,
+    call: Annotated[int | None, flag("The call's number in that run.")] = None,
+    /,
+    *,
+    watch: Annotated[bool, switch("Print each call as it comes, until Ctrl-C.")] = False,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """List the tool calls that wait for you; or allow or deny one.
+
+    A call that nobody decides is denied once its time is up.
+    """
+    from scenarios.service import approvals
+
+    desk = _desk(folder)
+    if decision is None:
+        show = approvals.watch_approvals if watch else approvals.show_approvals
+        return show(desk, json=json)
+    if run is None or call is None:
+        from scenarios.graph_files import refusal
+
+        cure = "as `pullcord desktop approvals` prints them"
+        raise refusal(decision, "it goes with a run and a call's number", cure)
+    return approvals.decide(desk, run, call, allow=decision == "allow", json=json)
 
 
 def desktop_status(

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.actor import Actor, Place
-from actors.config import decode_hook
+from actors.actor import Place
 from actors.desktop.engine import DesktopEngine
 from actors.desktop.messages import (
     AddSession,
@@ -29,9 +28,10 @@ from actors.desktop.messages import (
 )
 from actors.desktop.relay import DesktopRelay
 from actors.edges.local_door import LocalDoor
+from actors.edges.tools.runner import ToolRunner
 from actors.edges.uplink import Dialling, Uplink
 from actors.edges.vm_process import ProcessVmPort
-from actors.graph_engine import GraphEngine
+from actors.graphs.messages import Decide, ListApprovals
 from actors.messages import (
     Accepted,
     Commands,
@@ -43,16 +43,17 @@ from actors.messages import (
     StartAnswer,
     Unshare,
 )
-from scenarios.graph_backends import EXTRA, Choice, make_model, named_backend
+from scenarios.graph_backends import EXTRA
 from scenarios.graph_check import scripts_can_run
-from scenarios.graph_files import Graph, refusal
+from scenarios.graph_files import refusal
+from scenarios.service.answering import model_of, tools_of
 from scenarios.service.config import DesktopSettings, Resolved
 from scenarios.service.credentials import (
     FILE,
     NOT_PAIRED,
     Credentials,
+    Tokens,
     read_credentials,
-    write_credentials,
 )
 from scenarios.service.doors import open_socket
 from scenarios.service.files import lock_folder, make_folder, open_sqlite
@@ -64,13 +65,14 @@ from transports.envelope import Envelope
 from transports.handshake import PROTOCOL, Hello
 from transports.tcp import SocketsListener
 
-RELAY, ENGINE, MODEL, SERVER = "relay", "engine", "model", "server"
+RELAY, ENGINE, MODEL, TOOLS, SERVER = "relay", "engine", "model", "tools", "server"
 SOCKET = "desktop.sock"
 HEARD = (Commands, StartAnswer, ControlAnswer, Accepted)  # what a server may say to a relay
 # What an owner may say here.
 SAID = (
     AddSession, SaveSession, RemoveSession, ListSessions, Share, Unshare, Rename, Enable, Disable,
     ListHistory, GetHistory, ListOutbox, GetDesktopStatus, GetGraph, GetEngineStatus,
+    ListApprovals, Decide,
 )  # fmt: skip
 PAIR_AGAIN = "if it was removed on purpose, pair it again: pullcord desktop pair"
 
@@ -79,7 +81,8 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
     """Run until SIGTERM or SIGINT; return the exit code. ScenarioError for what can be mended."""
     if not scripts_can_run():
         raise refusal("pullcord desktop run", "Graphs need a JavaScript engine", EXTRA)
-    engine_config = resolved.table(ENGINE, DesktopEngine.Config, {})
+    toolbox, of_tools = tools_of(resolved)
+    engine_config = resolved.table(ENGINE, DesktopEngine.Config, of_tools)
     relay_config = resolved.table(RELAY, DesktopRelay.Config, {})
     make_folder(folder)
     with ExitStack() as stack:
@@ -94,7 +97,8 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
             store = open_sqlite(folder / f"{name}.db", say)
             stack.callback(store.close)
             world.house(name, actor, store)
-        world.house(MODEL, _model(resolved.settings, engine_config, stack))
+        world.house(MODEL, model_of(resolved, engine_config, toolbox, stack))
+        world.house(TOOLS, ToolRunner(toolbox.tools, toolbox.connections))
         world.edges += [uplink(world, folder, paired, reach), OwnersEdge(world, folder)]
         world.vm = stack.enter_context(ProcessVmPort())
 
@@ -127,43 +131,21 @@ def reach_with(resolved: Resolved[DesktopSettings], paired: Credentials, folder:
     return reach_of(msgspec.structs.replace(resolved.settings, **usual), origins)
 
 
-def _model(settings: DesktopSettings, config: GraphEngine.Config, stack: ExitStack) -> Actor:
-    """Return who answers agents; what it holds is given back at the end."""
-    told = {
-        key: getattr(settings, key) or None
-        for key in ("backend", "answers", "model", "base_url", "key_env", "command", "prices")
-    }
-    choice = msgspec.convert(told, Choice, dec_hook=decode_hook)
-    nobodys = Graph(path=Path("none.js"), shown="", text="")
-    backend = named_backend(choice, nobodys)
-    if backend == "recorded":
-        name = (choice.answers or nobodys.answers).name
-        config = msgspec.structs.replace(config, model="scripted", answers=name)
-    model, recording = make_model(backend, choice, nobodys, config)
-    if recording is not None:
-        stack.callback(recording.close)
-    return model
-
-
 def uplink(world: ServiceWorld, folder: Path, paired: Credentials, reach: Reach) -> Uplink:
     """Return the desktop's way to its server, which tells on stderr how that goes."""
-    held = [paired]
+    tokens = Tokens(folder, paired)
 
     def hello() -> Hello:
-        return Hello(name=held[0].device, boot=f"{world.seed:x}", token=held[0].token)
-
-    def keep(token: str) -> None:
-        new = msgspec.structs.replace(held[0], token=token)
-        write_credentials(folder, new)
-        held[0] = new
+        return Hello(name=paired.device, boot=f"{world.seed:x}", token=tokens.token)
 
     told = Telling(str(reach.address))
 
     def log(event: str, /, **fields: Any) -> None:
         world.tell_event("uplink", event, fields)
-        told.tell(event, fields)
+        if event != "link.refused" or not tokens.refused(str(fields["reason"])):
+            told.tell(event, fields)
 
-    dialling = Dialling(reach.connect, hello, keep)
+    dialling = Dialling(reach.connect, hello, tokens.keep)
     return Uplink(world, dialling, RELAY, SERVER, HEARD, log, random.SystemRandom().random)
 
 

@@ -16,6 +16,7 @@ import msgspec
 from actors.accounts.messages import (
     AddAgent,
     Agents,
+    Audit,
     Changed,
     Devices,
     ListAgents,
@@ -23,6 +24,9 @@ from actors.accounts.messages import (
     NewPairingCode,
     RevokeAgent,
     RevokeDevice,
+    RunExplained,
+    Runs,
+    RunShown,
 )
 from actors.edges.door import MakeLink, PairingCode, PrincipalToken, SignInLink
 from scenarios.graph_files import refusal
@@ -41,7 +45,10 @@ NO_SERVER: Final = "start it there: pullcord server; or give --server and an own
 class Owner(LocalCaller):
     """Who asks, and over which way."""
 
-    heard = (Agents, Changed, Devices, PairingCode, PrincipalToken, SignInLink)
+    heard = (
+        Agents, Changed, Devices, PairingCode, PrincipalToken, SignInLink,
+        Runs, RunShown, RunExplained, Audit,
+    )  # fmt: skip
     absent = ("no server runs here", NO_SERVER)
     refused = "is this an owner's token?"
 
@@ -54,9 +61,8 @@ class Owner(LocalCaller):
         reach = reach_of(settings, origins)
         if not settings.token:
             raise refusal("PULLCORD_TOKEN", "which owner asks?", "set it to an owner's token")
-        self.local = False
-        hello = hello_with(settings.token, "owner", "pc_own_", origins["token"])
-        super().__init__(str(reach.address), reach.connect, hello)
+        hello = hello_with(settings.token, "owner", origins["token"])
+        super().__init__(str(reach.address), reach.connect, hello, local=False)
 
 
 def show_code(owner: Owner, *, json: bool) -> int:
@@ -89,11 +95,11 @@ def list_devices(owner: Owner, *, json: bool) -> int:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
     for one in found:
-        state = "revoked" if one.revoked else f"synced {_ago(one.synced_ago_us)}"
+        state = "revoked" if one.revoked else f"synced {ago(one.synced_ago_us)}"
         warning = "  A COPY OF ITS TOKEN WAS USED" if one.reused else ""
         sys.stdout.write(f"{one.device}  {one.name}  {state}, {one.open_runs} open{warning}\n")
     if not found:
-        say("no device is paired: pullcord devices code")
+        say("no device is paired: pullcord devices pair")
     return 0
 
 
@@ -104,7 +110,7 @@ def list_agents(owner: Owner, *, json: bool) -> int:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
     for one in found:
-        state = "revoked" if one.revoked else f"seen {_ago(one.seen_ago_us)}"
+        state = "revoked" if one.revoked else f"seen {ago(one.seen_ago_us)}"
         scopes = " ".join(one.scopes)
         sys.stdout.write(f"{one.principal}  {one.name}  {state}, {one.open_runs} open  {scopes}\n")
     if not found:
@@ -148,7 +154,8 @@ def _pages(owner: Owner, body: ListDevices | ListAgents, field: str) -> list[Any
         body = msgspec.structs.replace(body, cursor=page.cursor)
 
 
-def _ago(age_us: int | None) -> str:
+def ago(age_us: int | None) -> str:
+    """Return how long ago something was, in whole seconds."""
     if age_us is None:
         return "never"
     return f"{Duration(age_us // 1_000_000 * 1_000_000)} ago"

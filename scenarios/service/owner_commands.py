@@ -22,10 +22,10 @@ def link(
     """Print a link that signs you in, once, to the pages of a server with --http."""
     from scenarios.service.owner import show_link
 
-    return show_link(_owner(reach, folder), json=json)
+    return show_link(owner_of(reach, folder), json=json)
 
 
-def devices_code(
+def devices_pair(
     *,
     json: Annotated[bool, switch(JSON_HELP)] = False,
     reach: Annotated[ReachFlags, Flat] = NOWHERE,
@@ -34,7 +34,7 @@ def devices_code(
     """Print a code that pairs one desktop, once, within ten minutes."""
     from scenarios.service.owner import show_code
 
-    return show_code(_owner(reach, folder), json=json)
+    return show_code(owner_of(reach, folder), json=json)
 
 
 def devices_list(
@@ -46,7 +46,7 @@ def devices_list(
     """List the paired desktops: id, name, last sync, open runs."""
     from scenarios.service.owner import list_devices
 
-    return list_devices(_owner(reach, folder), json=json)
+    return list_devices(owner_of(reach, folder), json=json)
 
 
 def devices_revoke(
@@ -60,7 +60,7 @@ def devices_revoke(
     """Remove a desktop: its connections and its token end at once."""
     from scenarios.service.owner import revoke
 
-    return revoke(_owner(reach, folder), device, json=json)
+    return revoke(owner_of(reach, folder), device, json=json)
 
 
 def agents_add(
@@ -74,7 +74,7 @@ def agents_add(
     """Add an agent, and print its token: this once."""
     from scenarios.service.owner import add_agent
 
-    return add_agent(_owner(reach, folder), name, json=json)
+    return add_agent(owner_of(reach, folder), name, json=json)
 
 
 def agents_list(
@@ -86,7 +86,7 @@ def agents_list(
     """List the agents: id, name, last seen, open runs, scopes."""
     from scenarios.service.owner import list_agents
 
-    return list_agents(_owner(reach, folder), json=json)
+    return list_agents(owner_of(reach, folder), json=json)
 
 
 def agents_revoke(
@@ -100,10 +100,11 @@ def agents_revoke(
     """Remove an agent: its token ends at once, and so does what it queued."""
     from scenarios.service.owner import revoke
 
-    return revoke(_owner(reach, folder), agent, json=json)
+    return revoke(owner_of(reach, folder), agent, json=json)
 
 
-def _owner(reach: ReachFlags, folder: Path | None) -> Owner:
+def owner_of(reach: ReachFlags, folder: Path | None) -> Owner:
+    """Return the owner who asks: over the local socket, or with a token where a server is named."""
     from scenarios.service.config import AgentSettings, resolve
     from scenarios.service.files import home
     from scenarios.service.owner import Owner

@@ -26,7 +26,7 @@ from scenarios.service.reach import Reach, reach_of
 from transports.handshake import Hello
 
 CODE_LIMIT_CHARS = 40
-NEW_CODE = "ask the server's owner for a new one: pullcord devices code"
+NEW_CODE = "ask the server's owner for a new one: pullcord devices pair"
 NAME_LIMIT_CHARS = 100
 
 

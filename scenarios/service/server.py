@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ DATABASE = "server.db"
 SOCKET = "owner.sock"
 KEY = "pairing.key"
 KEY_BYTES = 32
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  what one listens on and nobody dials
 POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -54,6 +55,7 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
     lock = lock_folder(folder, "server")
     try:
         world = ServiceWorld(SERVER, say)
+        is_new = not settings.store and not (folder / DATABASE).exists()
         store = open_store(settings.store, origins["store"], folder, say)
         world.house(SERVER, AccountedServer(config, Place(name=SERVER)), store)
 
@@ -77,6 +79,9 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
         def ready() -> None:
             how = "in plain" if tls is None else "over TLS"
             say(f"server listens on {doors.address} {how}; its files lie in {folder}")
+            if is_new:
+                for line in first_steps(doors.address):
+                    say(line)
 
         world.on_ready = ready
         try:
@@ -85,6 +90,18 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
             store.close()
     finally:
         lock.release()
+
+
+def first_steps(address: Address) -> Iterator[str]:
+    """Yield what whoever starts the first server does next."""
+    host = "HOST" if address.host in EVERYWHERE else address.host
+    yield "this is a new server; next, in another terminal of this machine:"
+    yield "  pullcord devices pair             a code that pairs one desktop"
+    yield "  pullcord agents add NAME          the token of an agent"
+    yield "and on the desktop, which may be this machine:"
+    yield f"  pullcord desktop pair CODE --server {address._replace(host=host)}"
+    yield "  pullcord desktop run"
+    yield "  pullcord desktop share GRAPH --project NAME"
 
 
 def listening_address(settings: ServerSettings, origins: dict[str, str]) -> Address:

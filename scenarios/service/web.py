@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
@@ -45,7 +46,7 @@ def web_edge(
             tls=server_context(settings.tls_cert, settings.tls_key, origins),
         ),
         gateway,
-        world.stamp_us,
+        partial(world.stamp_us, "http"),
         say,
         world.meter,
     )

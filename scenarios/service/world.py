@@ -11,7 +11,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import trio
 
@@ -31,6 +31,7 @@ from actors.stores.failures import (
 )
 from actors.supervisor import RestartPolicy
 from logs.record import Recorder
+from scenarios.service.clock import WallClock
 from scenarios.service.meter import Meter
 from transports.envelope import Envelope
 from transports.memory import DOWN, Post
@@ -62,6 +63,14 @@ class Edge(Protocol):
         """Whether nothing waits to be written."""
 
 
+@runtime_checkable
+class StampKeeper(Protocol):
+    """A store that keeps, with each commit, how late it was."""
+
+    def keep_stamps(self, latest_us: Callable[[], int]) -> int:
+        """Keep from now on what this tells; return what was kept last, 0 for nothing."""
+
+
 class _Ways(dict[str, Post]):
     """The ways out of an actor: all alike, whatever the name."""
 
@@ -91,7 +100,7 @@ class ServiceContext(DurableContext):
             return super().stamp_us
         turn_us, stamp_us = self.stamped
         if turn_us != self.turn_us:
-            stamp_us = self._world.stamp_us()
+            stamp_us = self._world.stamp_us(self.name)
             self.stamped = (self.turn_us, stamp_us)
         return stamp_us
 
@@ -120,7 +129,7 @@ class ServiceWorld(DurableWorld):
         self.edges: list[Edge] = []
         self.meter = Meter()
         self.on_ready: Callable[[], None] = lambda: None
-        self._stamp_us = 0
+        self.wall = WallClock()
         self._flush: Callable[[], None] = lambda: None
         self._up = False  # whether every actor has begun
         self._unwritten: set[str] = set()  # whose store can't be written, as was told
@@ -157,10 +166,21 @@ class ServiceWorld(DurableWorld):
 
     # Time
 
-    def stamp_us(self) -> int:
+    def stamp_us(self, asking: str) -> int:
         """Return the wall time since 1970 in microseconds, never less than the last one."""
-        self._stamp_us = max(self._stamp_us, time.time_ns() // 1000)
-        return self._stamp_us
+        stamp_us, jump_us = self.wall.tell()
+        if jump_us:
+            self.tell_jump(asking, jump_us)
+        return stamp_us
+
+    def _go_on_from_kept_time(self) -> None:
+        """Begin no earlier than what the stores have seen, and have them keep what is to come."""
+        stores: list[object] = [context.durable for context in self.contexts.values()]
+        keepers = [store for store in stores if isinstance(store, StampKeeper)]
+        kept_us = [store.keep_stamps(lambda: self.wall.latest_us) for store in keepers]
+        said = self.wall.go_on_from(max(kept_us, default=0))
+        if said:
+            self.say(said)
 
     # Messages
 
@@ -203,6 +223,7 @@ class ServiceWorld(DurableWorld):
             await close_outside(self.contexts.values(), OUTSIDE)
 
     async def _open(self, network: Network, nursery: trio.Nursery) -> None:
+        self._go_on_from_kept_time()
         for edge in self.edges:
             await edge.open()
         await open_outside(self.contexts.values(), OUTSIDE, nursery, self.deliver_now)

@@ -60,6 +60,10 @@ class CrashingStore:
         self.wrote = False
         self._subject.roll_back()
 
+    @property
+    def has_to_commit(self) -> bool:
+        return bool(self._subject.store.has_to_commit)
+
     def commit(self) -> None:
         if self.wrote:
             self.wrote = False

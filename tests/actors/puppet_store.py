@@ -59,6 +59,10 @@ class PuppetStore(MemoryStore):
         if mark == 0:
             self.broken, self.waiting = None, 0
 
+    @property
+    def has_to_commit(self) -> bool:
+        return bool(self.journal) or self.broken is not None
+
     def commit(self) -> None:
         assert self.mark is None, "a turn is open"
         assert self.broken is None, "nothing may be committed behind a failure"

@@ -254,7 +254,7 @@ def test_turns_of_a_shared_store_are_one_call(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(DurableWorld, "_away", counted)
     assert group.run() == group.kept == ["0", "1", "2"]
     assert group.store.commits == [1, 3]
-    assert len(calls) == 3, "the start, its commit, and all else"
+    assert len(calls) == 2, "the start, and all else"
 
 
 @pytest.mark.parametrize("bad", ["0", "1", "2"])
@@ -408,6 +408,20 @@ def test_what_is_heard_is_what_was_committed(
     else:
         assert heard == group.kept
         assert len(heard) + len(group.undone) >= count
+
+
+@pytest.mark.parametrize("act", [keeps, lambda _context, _envelope: None])
+def test_a_commit_with_nothing_to_do_takes_no_thread(act: Any) -> None:
+    group = Group(PuppetStore(), threads, act=act)
+    commit, away = group.store.commit, []
+
+    def looked_at() -> None:
+        away.append(threading.current_thread() is not threading.main_thread())
+        commit()
+
+    group.store.commit = looked_at  # type: ignore[method-assign]  # to look when it is called
+    group.run()
+    assert away == [False, act is keeps]
 
 
 # Kills and starts

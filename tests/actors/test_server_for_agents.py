@@ -120,6 +120,21 @@ def test_a_session_that_nobody_shares_can_t_be_run() -> None:
     assert service.run().status == "queued", "a refusal uses no key up"
 
 
+def test_answers_are_kept_for_open_runs_and_for_so_many_of_them_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.server.ANSWERS_LIMIT", 3)
+    service = Service()
+    kept = service.actor.answers
+    runs = [service.run(f"key-{number:04}").command_id for number in range(5)]
+    for run in runs:
+        assert service.get(run) is kept[run][1], "one that is the same is built once"
+        assert len(kept) <= 3
+    service.cancel(runs[-1])
+    assert service.get(runs[-1]).status == "cancelled"
+    assert runs[-1] not in kept
+
+
 # Who may see a run
 
 

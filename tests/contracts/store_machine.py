@@ -47,6 +47,10 @@ class Subject(Protocol):
     def roll_back(self) -> None:
         """Undo the open turn, or all since the last commit."""
 
+    @property
+    def has_to_commit(self) -> bool:
+        """Whether a commit has something to do."""
+
     def commit(self) -> None:
         """Commit."""
 
@@ -145,6 +149,7 @@ class StoreMachine(RuleBasedStateMachine):
         def commit() -> None:
             self.subject.commit()
             self.all_is(self.rows)
+            assert not self.subject.has_to_commit
 
         self.attempt(commit)
 
@@ -158,6 +163,10 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def fail(self) -> None:
         self.broken = self.subject.fail()
+
+    @invariant()
+    def what_is_written_has_to_be_committed(self) -> None:
+        assert self.subject.has_to_commit or self.rows == self.committed
 
     @rule(index=INDEXES, data=st.data(), limit=st.integers(0, 7))
     def scan(self, index: str, data: st.DataObject, limit: int) -> None:

@@ -262,6 +262,23 @@ def test_check_shows_every_mistake(call: Call) -> None:
     )  # fmt: skip
 
 
+def test_check_looks_at_what_a_graph_calls_and_tells_it_once(call: Call) -> None:
+    Path("main.js").write_text("await graph('helper'); await graph('kept')", encoding="utf-8")
+    Path("kept.js").write_text("return 1", encoding="utf-8")
+    call("graph", "save", "kept.js")
+    Path("kept.js").unlink()
+    Path("helper.js").write_text("agent('x')", encoding="utf-8")
+    code, _, told = call("graph", "check", "main.js", "helper.js")
+    assert code == 2
+    assert told.count("nothing waits for this call of agent") == 1
+    assert told.startswith("helper.js:1:1: ")
+    Path("helper.js").write_text("await agent('x', { tools: ['read_file'] })", encoding="utf-8")
+    Path("tools.toml").write_text('[read_file]\nfolders = { here = "." }\n', encoding="utf-8")
+    code, _, told = call("graph", "check", "main.js", "--tools", "tools.toml")
+    assert code == 2
+    assert 'helper.js:1:28: tools.toml does not give "read_file" to helper' in told
+
+
 def test_saved_listed_shown_and_run_by_name(call: Call, tmp_path: Path) -> None:
     path = write_graph(Path(), 'export const meta = { description: "Does it." };\nreturn 7')
     saved = tmp_path / "saved" / "seven.js"

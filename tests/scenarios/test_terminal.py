@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from scenarios import terminal as module
-from scenarios.terminal import colored, progress, set_color, width_columns
+from scenarios.terminal import colored, progress, set_color, width_columns, write_outside_text
 
 pytestmark = pytest.mark.usefixtures("call")  # which puts the colours back
 
@@ -44,6 +44,20 @@ def test_what_is_no_terminal_has_a_hundred_columns(monkeypatch: pytest.MonkeyPat
     assert width_columns(io.StringIO()) == 70
     monkeypatch.setenv("COLUMNS", "wide")
     assert width_columns(io.StringIO()) == 100
+
+
+def test_what_others_wrote_moves_no_cursor_and_a_pipe_gets_it_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "a\tb\r\n\x1b]52;c;cm0=\x07 \u202eno \x9b31m é\n"
+    for stream, shown in (
+        (io.StringIO(), text),
+        (Terminal(), "a\tb\n␛]52;c;cm0=␇ \ufffdno \ufffd31m é\n"),
+    ):
+        monkeypatch.setattr("sys.stdout", stream)
+        write_outside_text(text)
+        write_outside_text("x")
+        assert stream.getvalue() == shown + "x\n"
 
 
 def test_a_line_now_and_then_where_no_bar_can_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,11 @@ from scenarios.graph_files import Graph
 from scenarios.tool_check import tool_problems
 from scenarios.tool_settings import ToolSettings, load_tools
 
+LIBRARY = {
+    "other.js": 'await agent("a", { tools: ["mcp__docs__find", "shell__show"] });',
+    "middle.js": "await graph('other'); await graph(`it`);",
+}
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> ToolSettings:
@@ -31,7 +36,8 @@ shell__show = "ask"
 
 def problems(settings: ToolSettings, text: str, name: str = "it") -> list[str]:
     graph = Graph(path=Path(f"{name}.js"), shown=f"{name}.js", text=text)
-    return [one.render() for one in tool_problems(graph, settings)]
+    library = {**LIBRARY, f"{name}.js": text}
+    return [one.render() for one in tool_problems(graph, library, settings)]
 
 
 def test_what_is_given_is_no_problem(settings: ToolSettings) -> None:
@@ -49,3 +55,15 @@ def test_what_is_not_given_is_told_at_its_place(settings: ToolSettings) -> None:
     assert 'did you mean "shell__show"?' in one
     assert 'does not give "mcp__docs__find" to it' in other
     assert '[graphs."it"] with mcp__docs__find = "ask"' in other
+
+
+def test_a_graph_that_is_called_must_have_its_tools_of_its_callers_too(
+    settings: ToolSettings,
+) -> None:
+    assert problems(settings, LIBRARY["other.js"], "other") == []
+    (one,) = problems(settings, 'await graph("middle"); await graph("nowhere");')
+    assert one.startswith("other.js:1:28: ")
+    assert 'does not give "mcp__docs__find" to middle, so other does not have it when' in one
+    assert '[graphs."middle"] with mcp__docs__find = "ask"' in one
+    twice = [problems(settings, 'await graph("other")', name) for name in ("it", "middle")]
+    assert ["to it, so other" in told[0] for told in twice] == [True, False]

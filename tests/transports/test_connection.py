@@ -341,6 +341,22 @@ async def test_reasons_come_out_of_nurseries() -> None:
     assert await converse(connection, handle) == "the peer closed the connection"
 
 
+async def test_a_link_may_break_while_its_host_is_cancelled() -> None:
+    connection, there = connected()
+    with trio.CancelScope() as host:
+
+        async def handle(given: Connection) -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.sleep_forever)
+                await there.aclose()
+                host.cancel()
+                with trio.CancelScope(shield=True):
+                    await given.receive()
+
+        await converse(connection, handle)
+    assert host.cancelled_caught
+
+
 @pytest.mark.parametrize("others", [[], [BrokenLinkError("gone")]])
 async def test_a_mistake_of_the_host_is_raised(others: list[Exception]) -> None:
     connection, there = connected()
@@ -362,6 +378,21 @@ async def test_a_cancelled_handler_closes_the_stream() -> None:
         nursery.cancel_scope.cancel()
     with pytest.raises(anyio.EndOfStream):
         await there.receive()
+
+
+async def test_a_link_that_breaks_while_all_is_cancelled_ends_nothing_else() -> None:
+    connection, _there = connected()
+    with trio.CancelScope() as scope:
+
+        async def handle(_given: Connection) -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.sleep_forever)
+                await wait_all_tasks_blocked()
+                scope.cancel()
+                raise BrokenLinkError("gone")
+
+        await converse(connection, handle)
+    assert scope.cancelled_caught
 
 
 class SlowStream(PipeStream):

@@ -58,6 +58,26 @@ async def test_it_tries_for_ever_and_ever_later(autojump_clock: MockClock) -> No
     assert set(log.told("link.failed")) == {"cannot connect: Connection refused"}
 
 
+async def test_who_is_in_a_hurry_waits_no_longer_and_begins_anew(
+    autojump_clock: MockClock,
+) -> None:
+    backoff, log = Backoff(TIMINGS, lambda: 1.0), Log()
+    backoff.hurry()
+
+    async def dial() -> None:
+        await stay_connected(nobody, ME, handle=idle, log=log, random=lambda: 1.0, backoff=backoff)
+
+    begun_s = autojump_clock.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(dial)
+        await trio.sleep(24)  # the pauses are the longest by now
+        backoff.hurry()
+        await trio.sleep(2)
+        nursery.cancel_scope.cancel()
+    assert autojump_clock.current_time() - begun_s == 26
+    assert log.told("link.failed", "retry_s") == [1, 2, 4, 8, 8, 8, 1, 2]
+
+
 async def test_a_connect_that_hangs_is_given_up(autojump_clock: MockClock) -> None:
     async def hanging() -> ByteStream:
         await trio.sleep_forever()

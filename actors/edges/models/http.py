@@ -1,13 +1,15 @@
 """A model server over HTTP: one streamed request an agent, on trio.
 
-Nothing is sent twice: whether to ask again is the Graph's own decision. A cancelled call closes its
-connection, which ends the work of every common server. No key is in an error or a repr, and none is
-sent anywhere but to the base URL: redirections are not followed.
+Whether to ask again is the Graph's own decision. Only a question that met a kept connection as its
+server closed it is sent once more, on a new one: the server had most likely not read it, and it
+changes nothing there if it had. A cancelled call closes its connection, which ends the work of
+every common server. No key is in an error or a repr, and none is sent anywhere but to the base URL:
+redirections are not followed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,9 @@ CONNECT_LIMIT_S = 10.0
 WRITE_LIMIT_S = 60.0
 ERROR_LIMIT_S = 10.0  # for an error's body to come
 END_LIMIT_S = 0.2  # between an answer's last event and its stream's end
+# After which a server that hangs up has read the question: one that had closed an idle connection
+# is heard of within a round trip.
+STALE_LIMIT_S = 1.0
 EVENT_STREAM = "text/event-stream"
 
 
@@ -114,13 +119,13 @@ class HttpBackend:
         url = self.base_url + self.dialect.path
         spent.ask(len(body))
         try:
-            async with self._open().stream("POST", url, headers=headers, content=body) as response:
-                if response.status_code != 200:
-                    spent.nothing()
-                    retry_after = response.headers.get("Retry-After")
-                    detail = read_detail(await _beginning(response))
-                    raise of_status(response.status_code, detail, retry_after)
-                await _read(response, answer)
+            client = self._open()
+            try:
+                await _post(client, url, headers, body, answer, spent)
+            except _StaleConnectionError:
+                # Others that are kept may be closed as well, as after a restart of the server.
+                async with self._new_client() as client:
+                    await _post(client, url, headers, body, answer, spent)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             spent.nothing()
             raise self._unreachable(error) from None
@@ -135,17 +140,20 @@ class HttpBackend:
         return answer.value()
 
     def _open(self) -> httpx.AsyncClient:
+        if self._client is None:
+            self._client = self._new_client()
+        return self._client
+
+    def _new_client(self) -> httpx.AsyncClient:
         import httpx  # noqa: PLC0415  an extra
 
-        if self._client is None:
-            # The engine bounds how many there are, and how long one takes.
-            self._client = httpx.AsyncClient(
-                timeout=httpx.Timeout(None, connect=CONNECT_LIMIT_S, write=WRITE_LIMIT_S),
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-                follow_redirects=False,
-                trust_env=self._use_proxies,
-            )
-        return self._client
+        # The engine bounds how many questions there are, and how long one takes.
+        return httpx.AsyncClient(
+            timeout=httpx.Timeout(None, connect=CONNECT_LIMIT_S, write=WRITE_LIMIT_S),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+            follow_redirects=False,
+            trust_env=self._use_proxies,
+        )
 
     def _unreachable(self, error: Exception) -> BackendError:
         parts = urlsplit(self.base_url)
@@ -153,6 +161,59 @@ class HttpBackend:
         why = f": {error}" if str(error) else ""
         sentence = f"no model server answers at {place}{why}"
         return BackendError("unreachable", sentence[:300], retryable=True)
+
+
+class _StaleConnectionError(Exception):
+    """A connection that was kept from an earlier question was closed as this one met it."""
+
+
+class _Watch:
+    """Sees whether a question gets a connection of its own, or one that was kept."""
+
+    def __init__(self) -> None:
+        self.begun_s = trio.current_time()
+        self.is_new = False
+
+    async def trace(self, event: str, _info: Any) -> None:
+        """Take an event of the client's."""
+        self.is_new = self.is_new or event.startswith("connection.connect_")
+
+    @property
+    def met_closed_one(self) -> bool:
+        """Whether a connection that has broken had been kept, and closed before the question."""
+        return not self.is_new and trio.current_time() - self.begun_s < STALE_LIMIT_S
+
+
+async def _post(
+    client: httpx.AsyncClient,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    answer: Assembler,
+    spent: Spent,
+) -> None:
+    """Send a question, and read its answer. _StaleConnectionError if it may be sent again."""
+    import httpx  # noqa: PLC0415  an extra
+
+    watch = _Watch()
+    request = client.build_request(
+        "POST", url, headers=headers, content=body, extensions={"trace": watch.trace}
+    )
+    try:
+        response = await client.send(request, stream=True)
+    except (httpx.NetworkError, httpx.RemoteProtocolError):
+        if watch.met_closed_one:
+            raise _StaleConnectionError from None
+        raise
+    try:
+        if response.status_code != 200:
+            spent.nothing()
+            retry_after = response.headers.get("Retry-After")
+            detail = read_detail(await _beginning(response))
+            raise of_status(response.status_code, detail, retry_after)
+        await _read(response, answer)
+    finally:
+        await response.aclose()
 
 
 async def _read(response: httpx.Response, answer: Assembler) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import trio
 
+from actors.edges.tools.floods import LINES_ENCODING, bound_body
 from actors.edges.tools.tool import (
     DESCRIPTION_LIMIT_CHARS,
     NAME,
@@ -133,6 +134,7 @@ async def _over_pipes(server: Server, words: Words, nursery: trio.Nursery) -> Tr
         args=list(server.words[1:]),
         env=named,
         cwd=server.folder,
+        encoding=LINES_ENCODING,
         encoding_error_handler="replace",
     )
 
@@ -151,13 +153,16 @@ async def _over_http(server: Server) -> Transport:
 
     assert server.url is not None, "a server has a command or a URL"
     headers = {name: os.environ.get(held, "") for name, held in server.headers.items()}
+    headers["Accept-Encoding"] = "identity"
     url = server.url
 
     @asynccontextmanager
     async def transport() -> AsyncIterator[Any]:
         async with (
             httpx2.AsyncClient(
-                headers=headers, timeout=httpx2.Timeout(server.limit_s, connect=10.0)
+                headers=headers,
+                timeout=httpx2.Timeout(server.limit_s, connect=10.0),
+                event_hooks={"response": [bound_body]},
             ) as client,
             streamable_http_client(url, http_client=client) as streams,
         ):

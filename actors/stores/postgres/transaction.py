@@ -246,6 +246,11 @@ class Transaction:
                 self._connection.execute("ROLLBACK TO SAVEPOINT turn")
                 self._release = True
 
+    @property
+    def has_to_commit(self) -> bool:
+        """False if a commit has nothing to do: to end, to tell or to mend."""
+        return self._begun or self._failed is not None or not self.writable
+
     def commit(self) -> None:
         """Make what was written durable. Raises StoreError, and then none of it ever was.
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from actors.actor import Row, TableSpec
 from actors.stores.database import DatabaseStore
-from actors.stores.failures import DamagedStoreError, UnusableStoreError
+from actors.stores.failures import DamagedStoreError, StoreError, UnusableStoreError
 from actors.stores.sqlite.lock import Lock
 from actors.stores.sqlite.reserve import Reserve
 from actors.stores.sqlite.table import DEFINITIONS, SqliteTable
@@ -27,6 +31,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 STATEMENTS_KEPT = 512  # more than a server's tables and searches have, so each is parsed once
 LOG_LIMIT_BYTES = 16 << 20  # the log is cut back to this once it is copied; 4 MiB is usual
 BUSY_TIMEOUT_S = 5.0  # how long another program, the sqlite3 command say, may hold a write lock
+
+
+class Latest(msgspec.Struct, frozen=True):
+    """How late it was, by the wall, when something was committed last."""
+
+    stamp_us: int
+
+
+CLOCK = TableSpec("clock", Latest)  # its host's, and no table of an actor's
+LATEST = "latest"
 
 
 class SqliteStore(DatabaseStore):
@@ -53,6 +67,8 @@ class SqliteStore(DatabaseStore):
             self._lock.release()
             raise
         self._transaction = Transaction(self._connection, self.path, reserve)
+        self._clock = SqliteTable(CLOCK, self._transaction)  # in no snapshot
+        self._latest_us: Callable[[], int] | None = None
 
     def table(self, spec: TableSpec[Row]) -> SqliteTable[Row]:
         """Return the table, made empty if it is new."""
@@ -61,6 +77,22 @@ class SqliteStore(DatabaseStore):
         except KeyError:
             table = self._tables[spec.name] = SqliteTable(spec, self._transaction)
             return table
+
+    def keep_stamps(self, latest_us: Callable[[], int]) -> int:
+        """Keep with each commit what this tells; return what was kept last, 0 for nothing.
+
+        A host whose clock was set back meanwhile goes on from there. Raises StoreError.
+        """
+        self._latest_us = latest_us
+        kept = self._clock.get(LATEST)
+        return 0 if kept is None else kept.stamp_us
+
+    def commit(self) -> None:
+        """Make what was written durable, and with it how late it is; as `DatabaseStore` says."""
+        if self._latest_us is not None and self._transaction.wrote:
+            with suppress(StoreError):  # the commit tells it, and why
+                self._clock.put(LATEST, Latest(self._latest_us()))
+        super().commit()
 
     def close(self) -> None:
         """Forget what is not committed, and let others open the file."""

@@ -90,6 +90,11 @@ class Transaction:
         self._failed: StoreError | None = None
         self.writable = reserve.take() and self._can_write()
 
+    @property
+    def wrote(self) -> bool:
+        """Whether anything waits for a commit."""
+        return bool(self._written)
+
     # Reading and writing
 
     def read(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -190,6 +195,12 @@ class Transaction:
                 self._connection.execute(sql)
         except SQLITE_ERRORS as error:
             self._fail(error)
+
+    @property
+    def has_to_commit(self) -> bool:
+        """False if a commit has nothing to do: to write, to tell or to mend."""
+        sound = self._failed is None and self.writable and self._reserve.held
+        return not sound or self._connection.in_transaction
 
     def commit(self) -> None:
         """Make what was written durable. Raises StoreError, and then none of it ever was."""

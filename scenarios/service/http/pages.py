@@ -9,16 +9,19 @@ from actors.accounts.messages import (
     Agents,
     Audit,
     Devices,
+    ExplainRun,
     GetServerStatus,
     ListAgents,
     ListAudit,
     ListDevices,
     ListRuns,
+    RunExplained,
     Runs,
     RunShown,
     ServerStatus,
     ShowRun,
 )
+from actors.messages import TERMINAL
 from scenarios.service.http.desk import Desk, cursor_of, not_found
 from scenarios.service.http.sessions import Session
 from scenarios.service.http.views import (
@@ -60,7 +63,11 @@ class Pages:
         """Show a run with its timeline."""
         shown = await self.shown_run(request, session)
         names = await self._desk.names(session)
-        view = run_page(shown, names, self._desk.wall_us())
+        told = None
+        if shown.run.status not in TERMINAL:
+            body = ExplainRun(command_id=shown.run.command_id)
+            told = await self._desk.ask(session, body, RunExplained)
+        view = run_page(shown, names, self._desk.wall_us(), told)
         return self._desk.page("run", session, view=view)
 
     async def shown_run(self, request: Request, session: Session) -> RunShown:

@@ -14,6 +14,7 @@ from actors.accounts.messages import (
     Audit,
     DeviceListing,
     Devices,
+    RunExplained,
     RunListing,
     Runs,
     RunShown,
@@ -31,6 +32,7 @@ from scenarios.service.http.words import (
     plain_lines,
     span,
 )
+from scenarios.service.why import words_of
 
 STATUSES = ("queued", "running", "completed", "failed", "cancelled", "expired", "interrupted")
 RESULT_LIMIT_CHARS = 20_000  # the whole is the agent's; a page is looked at
@@ -112,13 +114,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):
-    """One run, with its timeline. `cancel` and `forget` are empty where it can't be done."""
+    """One run, with its timeline. `cancel` and `forget` are empty where it can't be done.
+
+    `why` is what it waits for, empty where it has ended.
+    """
 
     id: str
     session: str
     status: str
     kind: str
     sentence: str
+    why: str
     facts: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
     arguments: str
@@ -251,8 +257,11 @@ def kind_of(status: str) -> str:
     return KINDS.get(status, "stopped" if status in TERMINAL else "open")
 
 
-def run_page(shown: RunShown, names: Names, now_us: int) -> RunPage:
+def run_page(
+    shown: RunShown, names: Names, now_us: int, told: RunExplained | None = None
+) -> RunPage:
     """Return a run's own page; `now_us` is the time since 1970 at which ages were told."""
+    why = "" if told is None else plain(words_of(told), ERROR_LIMIT_CHARS)
     run = shown.run
     ended = run.status in TERMINAL
     done = shown.completion
@@ -263,6 +272,7 @@ def run_page(shown: RunShown, names: Names, now_us: int) -> RunPage:
         status=run.status,
         kind=kind_of(run.status),
         sentence=_sentence(run),
+        why=f"{why[:1].upper()}{why[1:]}." if why else "",
         facts=(
             ("Agent", _called(run.agent, names)),
             ("Desktop", _called(run.device, names)),

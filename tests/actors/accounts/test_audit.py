@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from actors.accounts.audit import MINUTE_US, SUBJECT_CHARS, SWEEP_LIMIT
 from actors.accounts.messages import Audit, ListAudit
 from actors.accounts.rows import AUDIT
 from actors.accounts.tokens import LOCAL_OWNER
-from actors.messages import Failure, GetGraphRun
-from tests.actors.accounts.deployed import Deployed
+from actors.messages import Complete, Control, Failure, GetGraphRun, Message, Start
+from tests.actors.accounts.deployed import RESULT, Deployed, meta
 from tests.actors.harness import S
 from transports.units import Duration
 
@@ -33,6 +37,26 @@ def test_denied_reads_are_one_row_a_minute() -> None:
         ("run-x", "unknown", 1),
         ("run-y", "unknown", 1),
     ]
+
+
+@pytest.mark.parametrize("kind", [Start, Control, Complete])
+def test_what_a_device_says_of_another_s_run_is_one_row_a_minute(kind: type[Message]) -> None:
+    said: dict[type[Message], Callable[[str], Message]] = {
+        Start: lambda run: Start(command_id=run, boot="b", delivery=1),
+        Control: lambda run: Control(command_id=run, boot="b"),
+        Complete: lambda run: Complete(command_id=run, boot="b", delivery=1, completion=RESULT),
+    }
+    server = Deployed()
+    agent, device, other = server.add_agent(), server.add_device(), server.add_device(name="desk")
+    server.sync(device, (meta(1),))
+    run = server.queued(agent)
+    for _ in range(50):
+        server.deliver(other, said[kind](run))
+    assert counted(server, kind.__name__) == [(run, "another's", 50)]
+    assert [row.who for row in server.audit() if row.act == kind.__name__] == [other]
+    server.deliver(device, said[kind](run))
+    server.deliver(device, said[kind]("run-x"))
+    assert counted(server, kind.__name__)[1:] == [("run-x", "unknown", 1)], "its own is none"
 
 
 def test_who_has_no_token_is_one_row_a_minute_whatever_it_calls_itself() -> None:

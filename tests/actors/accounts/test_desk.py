@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from actors.accounts.desk import LOOKED_AT, OWNERS_LIMIT
+from actors.accounts.desk import COUNT_PAUSE_US, LOOKED_AT, OWNERS_LIMIT
 from actors.accounts.messages import (
     GATEWAY,
     AddAgent,
@@ -178,6 +178,25 @@ def test_a_removed_device_s_runs_are_closed_and_it_is_told() -> None:
     assert place.server.run(place.agent) == NOT_FOUND, "what it shared is shared no more"
     acts = [act for act in place.server.acts(place.owner) if act[0] == "server"]
     assert [act[1] for act in acts] == ["run.interrupted", "run.cancelled"]
+
+
+def test_very_many_runs_are_not_counted_again_at_each_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.accounts.desk.MANY", 3)
+    place = Place()
+
+    def counted() -> int:
+        return place.server.owner(GetServerStatus(), ServerStatus, place.owner).counts["queued"]
+
+    for expected in (1, 2, 3):
+        place.queued()
+        assert counted() == expected
+    place.server.queued(place.agent)
+    place.server.context.now_us += 3 * COUNT_PAUSE_US - 1
+    assert counted() == 3
+    place.server.context.now_us += 1
+    assert counted() == 4
 
 
 def test_a_removal_of_many_runs_takes_several_turns_and_outlives_a_restart() -> None:

@@ -14,18 +14,16 @@ from actors.accounts.messages import (
     LOCAL,
     MAY_SEND,
     Authenticate,
-    Authenticated,
     AuthenticateLocal,
     CancelRun,
     Changed,
-    Denied,
     GetServerStatus,
     PrincipalRevoked,
     RevokeAgent,
     RevokeDevice,
 )
-from actors.accounts.rows import OWNED_RUNS
-from actors.accounts.server import KEEP_US, NOT_WRITABLE, RELOOK_US, AccountedServer
+from actors.accounts.rows import OWNED_RUNS, Principal
+from actors.accounts.server import KEEP_US, RELOOK_US, AccountedServer
 from actors.accounts.tokens import LOCAL_OWNER
 from actors.messages import (
     NOT_FOUND,
@@ -59,29 +57,6 @@ EVERY = sorted(
 
 
 # The check
-
-
-def test_while_the_disk_is_full_what_reads_is_answered_and_new_work_refused() -> None:
-    it = Deployed()
-    agent = it.add_agent(bearer="word")
-    device = it.add_device(bearer="first")
-    it.share(device, 1)
-    store = it.context.store
-    before = it.audit()
-    store.writable = False
-    assert isinstance(it.sign_in("word"), Authenticated)
-    assert isinstance(it.sign_in("nobody's"), Denied)
-    body = ListGraphSessions(project_id="default")
-    assert it.told(agent, body, GraphSessions).sessions
-    assert it.told(agent, GetGraphRun(command_id="c"), Failure) == NOT_FOUND
-    run = RunGraphSession(
-        graph_session_id=meta(1).id, arguments={}, idempotency_key="a key of mine"
-    )
-    for source, change in ((agent, run), (LOCAL_OWNER, RevokeAgent(agent=agent))):
-        assert it.told(source, change, Failure) == NOT_WRITABLE
-    store.writable = True
-    assert it.audit() == before, "nothing was written"
-    assert it.told(agent, run, GraphRun).status == "queued"
 
 
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
@@ -130,8 +105,12 @@ def test_an_agent_needs_the_scope() -> None:
 
 def test_a_revoked_principal_is_told_so_whatever_it_says() -> None:
     place = Place()
+    hints = place.server.actor.hints
+    assert hints is not None
+    assert place.device in hints.heard
     place.server.deliver(place.owner, RevokeAgent(agent=place.agent))
     place.server.deliver(place.owner, RevokeDevice(device=place.device))
+    assert place.device not in hints.heard, "what is kept of devices grows with those there are"
     (sent,) = place.server.deliver(place.agent, GetGraphRun(command_id="x"))
     assert isinstance(sent.body, PrincipalRevoked)
     (sent,) = place.server.sync(place.device, (meta(1),))
@@ -329,6 +308,21 @@ def test_the_defaults_are_the_recommended_ones() -> None:
     assert (config.hints, config.reconcile, config.fair) == (True, True, True)
     assert (config.wait_limit_us, config.delivery_limit) == (20 * S, 10)
     assert not Server.Config().hints
+
+
+def test_who_sends_a_message_is_read_once_in_its_turn() -> None:
+    server = Deployed()
+    agent, device = server.add_agent(), server.add_device()
+    server.share(device, 1)
+    find, read = server.actor.accounts.find, []
+
+    def counted(principal: str) -> Principal | None:
+        read.append(principal)
+        return find(principal)
+
+    server.actor.accounts.find = counted  # type: ignore[method-assign]  # to count
+    server.queued(agent)
+    assert read == [agent, device]
 
 
 def test_rows_are_read_anew_and_none_is_kept_in_memory() -> None:

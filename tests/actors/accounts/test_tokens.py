@@ -79,7 +79,7 @@ def test_a_token_that_is_old_is_to_be_rotated_and_only_a_device_s() -> None:
     for secret, wanted in (("a", False), ("d", True)):
         answer = server.sign_in(secret)
         assert isinstance(answer, Authenticated)
-        assert answer.rotate is wanted
+        assert (answer.rotate_in_us == 0) is wanted
 
 
 def test_the_first_use_of_the_next_token_ends_the_one_before() -> None:

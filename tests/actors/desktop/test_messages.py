@@ -51,7 +51,7 @@ def test_all_are_listed_and_say_who_says_them() -> None:
     assert GetGraph in DESKTOP_MESSAGES
     assert len(set(DESKTOP_MESSAGES)) == len(DESKTOP_MESSAGES)
     for kind in DESKTOP_MESSAGES:
-        assert (kind.__doc__ or "").split()[0] in {"Owner", "Relay", "Engine"}, kind
+        assert (kind.__doc__ or "").split()[0] in {"Owner", "Relay", "Engine", "Uplink"}, kind
 
 
 def test_the_longest_page_fits_a_frame() -> None:

@@ -85,7 +85,6 @@ class Hall:
     """A gateway with a server behind it that knows TOKENS, and doors to knock at."""
 
     def __init__(self, answer: Callable[[Envelope[Any]], Any]) -> None:
-        self.rotate = False
         self.rotate_in_us: int | None = None
         self.inside = FakeInside(self.answer)
         self.own = answer
@@ -111,7 +110,6 @@ class Hall:
                 kind=kind,
                 owner="own_1",
                 name="n",
-                rotate=self.rotate,
                 rotate_in_us=self.rotate_in_us,
             )
         if isinstance(body, AuthenticateLocal):

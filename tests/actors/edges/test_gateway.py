@@ -205,14 +205,15 @@ async def test_an_agents_token_is_made_here_and_told_once(autojump_clock: MockCl
         assert asked.token_hash == hash_token(told.token) != CHOSEN
 
 
-async def test_an_old_token_is_replaced_with_the_next_sync(autojump_clock: MockClock) -> None:
-    def answer(envelope: Envelope[Any]) -> Any:
-        if isinstance(envelope.body, BeginRotation):
-            return Rotation(begun=True)
-        return Commands(commands=())
+def rotating(envelope: Envelope[Any]) -> Any:
+    """A server that keeps each new token, and has no work."""
+    is_rotation = isinstance(envelope.body, BeginRotation)
+    return Rotation(begun=True) if is_rotation else Commands(commands=())
 
-    async with hall(autojump_clock, answer) as it:
-        it.rotate = True
+
+async def test_an_old_token_is_replaced_with_the_next_sync(autojump_clock: MockClock) -> None:
+    async with hall(autojump_clock, rotating) as it:
+        it.rotate_in_us = 0
         connection = await it.enter("dev_1")
         await say(connection, Start(command_id="c", boot="b", delivery=1))
         assert isinstance((await hear(connection)).body, Commands)
@@ -227,28 +228,18 @@ async def test_an_old_token_is_replaced_with_the_next_sync(autojump_clock: MockC
         assert asked == BeginRotation(device="dev_1", token_hash=hash_token(new.token))
 
 
-async def test_a_token_that_gets_old_on_a_connection_is_replaced_there(
-    autojump_clock: MockClock,
-) -> None:
-    def answer(envelope: Envelope[Any]) -> Any:
-        if isinstance(envelope.body, BeginRotation):
-            return Rotation(begun=True)
-        return Commands(commands=())
-
-    def begun(it: Hall) -> int:
-        return sum(isinstance(body, BeginRotation) for body in it.inside.bodies(GATEWAY))
-
-    async with hall(autojump_clock, answer) as it:
-        it.rotate_in_us = 3_000_000
+async def test_a_token_grows_old_on_a_connection_that_lasts(autojump_clock: MockClock) -> None:
+    async with hall(autojump_clock, rotating) as it:
+        it.rotate_in_us = 5_000_000
         connection = await it.enter("dev_1")
-        counts = []
-        for pause_s in (0, 2.9, 0.2, 5):
-            await trio.sleep(pause_s)
+        for _ in range(2):
             await say(connection, SYNC)
-            assert isinstance((await hear(connection)).body, Commands | NewToken)
-            await wait_all_tasks_blocked()
-            counts.append(begun(it))
-        assert counts == [0, 0, 1, 1]
+            assert isinstance((await hear(connection)).body, Commands)
+            await trio.sleep(4)
+        asked = [type(body) for body in it.inside.bodies(GATEWAY)]
+        assert BeginRotation not in asked, "it is not old yet"
+        await say(connection, SYNC)
+        assert {type((await hear(connection)).body) for _ in range(2)} == {Commands, NewToken}
 
 
 async def test_a_token_that_the_server_could_not_keep_is_not_sent(
@@ -260,7 +251,7 @@ async def test_a_token_that_the_server_could_not_keep_is_not_sent(
         return Commands(commands=())
 
     async with hall(autojump_clock, answer) as it:
-        it.rotate = True
+        it.rotate_in_us = 0
         connection = await it.enter("dev_1")
         await say(connection, SYNC)
         assert isinstance((await hear(connection)).body, Commands)

@@ -12,9 +12,10 @@ import trio
 from anyio.abc import ByteStream
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.desktop.messages import Connected
 from actors.edges.door import NewToken, make_token
 from actors.edges.line import QUEUE_LIMIT
-from actors.edges.uplink import Dialling, Uplink
+from actors.edges.uplink import LOOK_S, SLEPT_S, UPLINK, Dialling, Uplink
 from actors.messages import Commands, GraphRun, StartAnswer, Sync
 from tests.actors.edges.fake_inside import FakeInside
 from tests.transports.test_acceptor import Log, PipeListener
@@ -36,7 +37,7 @@ class Desk:
     def __init__(self) -> None:
         self.inside, self.log, self.listener = FakeInside(), Log(), PipeListener()
         self.token = self.good = make_token("device")
-        self.up, self.full = trio.Event(), False
+        self.up, self.full, self.slept_s = trio.Event(), False, 0.0
         self.server: Connection | None = None
         self.uplink = Uplink(
             self.inside,
@@ -46,6 +47,7 @@ class Desk:
             [Commands, StartAnswer],
             self.log,
             lambda: 0.5,
+            lambda: trio.current_time() + self.slept_s,
         )
 
     async def connect(self) -> ByteStream:
@@ -95,6 +97,10 @@ async def linked(clock: MockClock) -> AsyncIterator[Desk]:
         nursery.start_soon(desk.uplink.live)
         await desk.up.wait()
         await wait_all_tasks_blocked()
+        [told] = desk.inside.heard
+        assert (told.source, told.target, told.body) == (UPLINK, "relay", Connected())
+        desk.inside.heard.clear()
+        desk.inside.came = trio.Event()
         yield desk
         nursery.cancel_scope.cancel()
 
@@ -162,6 +168,43 @@ async def test_a_token_that_can_not_be_written_is_not_used(autojump_clock: MockC
         assert it.log.told("token.not_kept") == ["No space left on device"]
 
 
+async def test_the_actor_is_told_of_each_new_connection_before_it_hears_of_it(
+    autojump_clock: MockClock,
+) -> None:
+    async with linked(autojump_clock) as it:
+        it.up = trio.Event()
+        await it.far.aclose()
+        await it.up.wait()
+        await it.say(ANSWER)
+        await wait_all_tasks_blocked()
+        assert [one.body for one in it.inside.heard] == [Connected(), ANSWER]
+
+
+async def test_a_machine_that_slept_dials_anew_within_two_seconds(
+    autojump_clock: MockClock,
+) -> None:
+    async with linked(autojump_clock) as it:
+        it.up = trio.Event()
+        it.slept_s += SLEPT_S
+        await trio.sleep(3 * LOOK_S)
+        assert it.log.told("link.down") == [], "a busy machine may stand still for so long"
+        it.slept_s += SLEPT_S + 0.1
+        with trio.fail_after(2 * LOOK_S):
+            await it.up.wait()
+        assert it.log.told("link.down") == ["this machine has slept"]
+
+
+async def test_one_that_slept_without_a_link_waits_no_longer(autojump_clock: MockClock) -> None:
+    async with linked(autojump_clock) as it:
+        it.good = "another"
+        await it.far.aclose()
+        await trio.sleep(300)  # the pauses are half a minute by now
+        before = len(it.log.told("link.refused"))
+        it.slept_s += 8 * 3600
+        await trio.sleep(5)
+        assert len(it.log.told("link.refused")) - before >= 3, "it begins with short ones anew"
+
+
 async def test_who_is_refused_tries_later_and_later(autojump_clock: MockClock) -> None:
     async with linked(autojump_clock) as it:
         it.good = "another"
@@ -182,7 +225,8 @@ async def test_what_a_server_may_not_say_ends_the_connection(autojump_clock: Moc
                 await it.far.receive()
             except BrokenLinkError:
                 await it.up.wait()
-        assert it.inside.heard == []
+        await wait_all_tasks_blocked()
+        assert [one.body for one in it.inside.heard] == [Connected()] * 2
         first, second = it.log.told("link.down")
         assert first.startswith("not an envelope")
         assert second == "a message to dev_2, but this is dev_1"

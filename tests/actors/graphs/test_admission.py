@@ -135,7 +135,7 @@ def test_what_comes_back_stands_first_and_is_reserved_anew() -> None:
     assert accounts.head() == (first, None)
     accounts.release(first)
     assert accounts.reserved == 0
-    first.rounds.append(Round(text="", calls=(), results=()))
+    first.rounds = (Round(text="", calls=(), results=()),)
     first.tokens = 100
     accounts.back.append(first)
     assert accounts.head() == (first, None), "though no other agent may start"

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors import graph_engine
 from actors.actor import Place
 from actors.graph_engine import GraphEngine
 from actors.graphs import approvals
@@ -177,3 +178,59 @@ def test_the_relay_is_told_how_many_wait_whenever_that_changes() -> None:
     assert sent_of(bench.fire(bench.turn), FleetStarted).waiting == 1
     bench.decide(2, False)
     assert sent_of(bench.fire(bench.turn), FleetStarted).waiting == 0
+
+
+WANTED = (ToolCall(id="c", tool="shell", arguments=None),)
+
+
+def begun_by(bench: Bench, run: str) -> str:
+    """Hand another run over, and return its turn's timer."""
+    body = FleetRun(channel=CHANNEL + run, session="s", slug="demo", arguments={})
+    return "turn:" + body_of(bench.deliver("relay", body), FleetStarted).execution_id
+
+
+def asks(sent: list[Sent]) -> list[Sent]:
+    """The questions to the model."""
+    return [one for one in sent if isinstance(one.body, AgentAsk)]
+
+
+def test_a_run_that_waits_for_its_owner_holds_up_no_other() -> None:
+    bench = Waits("a")
+    second, third = begun_by(bench, "r2"), begun_by(bench, "r3")
+    assert second in bench.context.timers
+    assert third not in bench.context.timers, "max_runs is 1"
+    bench.decide(1, False)
+    (question,) = asks(bench.fire(bench.turn))
+    bench.answer(question, AgentAnswer(run="r1", agent=1, outcome="ok", value="done"))
+    bench.fire(bench.turn)
+    assert third not in bench.context.timers, "the second runs"
+    (question,) = asks(bench.fire(second))
+    bench.answer(question, AgentAnswer(run="r2", agent=1, outcome="tools", calls=WANTED))
+    bench.fire(second)
+    assert third in bench.context.timers, "the second waits for its owner"
+
+
+def test_a_run_whose_other_agents_work_keeps_its_place() -> None:
+    async def two(api: Api, _: Any) -> Any:
+        api.agent("b")
+        return await api.agent("a", tools=("shell",))
+
+    port = FakeVmPort(main=two)
+    place = Place(name="engine", files=port.files)
+    bench = Bench(GraphEngine(config_of(permissions=ASK), place), "engine")
+    bench.context.vm = port
+    first = begun_by(bench, "r1")
+    other, one = asks(bench.fire(first))
+    bench.answer(one, AgentAnswer(run="r1", agent=2, outcome="tools", calls=WANTED))
+    bench.fire(first)
+    second = begun_by(bench, "r2")
+    assert second not in bench.context.timers
+    bench.answer(other, AgentAnswer(run="r1", agent=1, outcome="ok", value="b"))
+    bench.fire(first)
+    assert second in bench.context.timers
+
+
+def test_so_many_runs_may_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_engine, "PARKED_LIMIT", 0)
+    bench = Waits("a")
+    assert begun_by(bench, "r2") not in bench.context.timers

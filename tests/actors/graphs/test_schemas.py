@@ -6,6 +6,8 @@ import sys
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actors.graphs.schemas import (
     NEEDS_EXTRA,
@@ -14,6 +16,7 @@ from actors.graphs.schemas import (
     _validator,
     problem_of,
     read_answer,
+    shortened,
 )
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -35,6 +38,34 @@ def test_a_long_problem_is_cut() -> None:
     problem = problem_of({"enum": ["a" * 2_000]}, "b" * 2_000)
     assert problem is not None
     assert len(problem) == PROBLEM_LIMIT_CHARS
+
+
+def test_a_long_value_leaves_room_for_the_reason() -> None:
+    problem = problem_of(NUMBER, {"n": "x" * 5_000 + "end"})
+    assert problem is not None
+    assert problem.startswith("['n']: \"xxx")
+    assert problem.endswith('xxxend" is not of type "integer"')
+    assert len(problem) < PROBLEM_LIMIT_CHARS
+    long_names = {"additionalProperties": {"type": "null"}}
+    problem = problem_of(long_names, {"k" * 5_000: ["v" * 5_000]})
+    assert problem is not None
+    assert problem.endswith('v"] is not of type "null"')
+    assert len(problem) < PROBLEM_LIMIT_CHARS
+
+
+@given(st.text(max_size=300), st.integers(1, 200))
+def test_what_is_shortened_keeps_both_ends(text: str, limit_chars: int) -> None:
+    short = shortened(text, limit_chars)
+    assert len(short) == min(len(text), limit_chars)
+    before, _, after = (text, "", "") if short == text else short.partition("…")
+    assert text.startswith(before)
+    assert text.endswith(after)
+
+
+def test_a_value_of_any_kind_is_told() -> None:
+    assert problem_of({"type": "string"}, 2**70) == f'{2**70} is not of type "string"'
+    assert problem_of({"maxLength": 1}, "\0é") == '"\\u0000é" is longer than 1 character'
+    assert problem_of({"not": {}}, "x") == '{} is not allowed for "x"'
 
 
 def test_a_text_is_read_as_json_where_the_schema_wants_no_text() -> None:

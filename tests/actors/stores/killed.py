@@ -30,6 +30,10 @@ class KilledMemory:
     def roll_back(self) -> None:
         roll_back(self.journal)
 
+    @property
+    def has_to_commit(self) -> bool:
+        return bool(self.journal)
+
     def commit(self) -> None:
         self.journal.clear()
 
@@ -59,6 +63,10 @@ class KilledDatabase:
 
     def roll_back(self) -> None:
         self.store.roll_back()
+
+    @property
+    def has_to_commit(self) -> bool:
+        return self.store.has_to_commit
 
     def commit(self) -> None:
         self.store.commit()

@@ -83,6 +83,15 @@ def shell(
         (["agent", "run", "gs_1", "--args", "{"], ["--args: it is no JSON"]),
         (["agent", "wait", "c", "--timeout", "soon"], ["--timeout: "]),
         (["agent", "walk"], ['Unknown command "walk"', "help: pullcord agent --help"]),
+        (["runs", "list", "--limit", "0"], ["--limit: at least 1 row"]),
+        (["runs", "show"], ["help: pullcord runs show --help"]),
+        (["audit"], ["owner.sock: no server runs here"]),
+        (["desktop", "approvals"], ["desktop.sock: no desktop runs here"]),
+        (
+            ["desktop", "approvals", "allow", "c-1"],
+            ["allow: it goes with a run and a call's number", "help: as `pullcord desktop appr"],
+        ),
+        (["desktop", "approvals", "maybe"], ['Invalid value "maybe"', "desktop approvals --help"]),
         (["config", "show", "nobody"], ["Invalid value"]),
     ],
 )
@@ -97,6 +106,16 @@ def test_a_mistake_is_told_in_a_line_with_its_cure(
     for line in lines:
         assert line in done.err
     assert TOKEN not in done.err
+
+
+def test_a_token_that_is_for_something_else_is_not_sent(shell: Shell) -> None:
+    shell.set("PULLCORD_TOKEN", TOKEN)
+    done = shell.run("devices", "list", "--server", "127.0.0.1:1")
+    words = "PULLCORD_TOKEN: this is the token of an agent, and an owner's is needed"
+    assert (done.code, done.err) == (2, f"{words}\n")
+    shell.set("PULLCORD_TOKEN", TOKEN.replace("agt", "dev"))
+    done = shell.run("agent", "list", "shop", "--server", "127.0.0.1:1")
+    assert "this is the token of a desktop, and an agent's is needed" in done.err
 
 
 def test_a_port_in_use_and_a_folder_in_use(shell: Shell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from actors.desktop.messages import (
     History,
     Outbox,
     PastRun,
+    SaveSession,
     SessionList,
     SessionSaved,
     SessionState,
     Unsent,
 )
+from actors.graphs.messages import Approvals
 from actors.messages import Noted, SessionMeta, Share, Unshare
 from scenarios.problems import ScenarioError
 from scenarios.service import desk as desks
@@ -66,6 +69,7 @@ STATUS = DesktopStatus(
     adopted=0,
 )
 ENGINE = EngineStatus(up_us=1, running=1, waiting=0, saved=3, unreported=0, writable=True)
+NONE = Approvals(waiting=())
 
 
 class Asked(Desk):
@@ -110,14 +114,33 @@ def test_a_graph_is_added_with_what_it_may_call_and_nothing_else(
     monkeypatch.setenv("PULLCORD_GRAPHS", str(tmp_path / "saved"))
     for name, text in (("greet", GRAPH), ("polite", POLITE), ("other", POLITE)):
         (tmp_path / f"{name}.js").write_text(text)
-    it = Asked(AddSession=SessionSaved(session=state(1)), Share=Noted())
+    it = Asked(
+        ListSessions=listing(state(1)), AddSession=SessionSaved(session=state(1)), Share=Noted()
+    )
     assert desks.share(it, str(tmp_path / "greet.js"), "shop", None, json=False) == 0
     assert capsys.readouterr().out == "gs_1\n"
-    added, shared = it.asked
+    _, added, shared = it.asked
     assert added == AddSession(
         name="Greet", project="shop", entry="greet", texts={"greet": GRAPH, "polite": POLITE}
     )
     assert shared == Share(session="gs_1")
+
+
+def test_a_graph_that_is_shared_again_is_saved_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "polite.js").write_text(POLITE)
+    there = state(1)
+    meta = msgspec.structs.replace(there.meta, name="Polite", slug="polite", version=2)
+    there = msgspec.structs.replace(there, meta=meta)
+    it = Asked(
+        ListSessions=listing(state(2), there),
+        SaveSession=SessionSaved(session=there),
+        Share=Noted(),
+    )
+    desks.share(it, str(tmp_path / "polite.js"), "shop", None, json=False)
+    assert SaveSession(session="gs_1", entry="polite", texts={"polite": POLITE}) in it.asked
+    assert "as polite, version 2" in capsys.readouterr().err
 
 
 def test_a_graph_with_a_mistake_is_not_added(tmp_path: Path) -> None:
@@ -177,7 +200,9 @@ def test_the_outbox_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_how_a_desktop_stands(capsys: pytest.CaptureFixture[str]) -> None:
-    desks.show_status(Asked(GetDesktopStatus=STATUS, GetEngineStatus=ENGINE), json=False)
+    desks.show_status(
+        Asked(GetDesktopStatus=STATUS, GetEngineStatus=ENGINE, ListApprovals=NONE), json=False
+    )
     assert capsys.readouterr().out.splitlines() == [
         "synced     1s ago",
         "takes work yes",
@@ -187,10 +212,17 @@ def test_how_a_desktop_stands(capsys: pytest.CaptureFixture[str]) -> None:
         "sessions   2 of 3 shared",
         "disk       fine",
     ]
-    desks.show_status(Asked(GetDesktopStatus=STATUS, GetEngineStatus=ENGINE), json=True)
+    desks.show_status(
+        Asked(GetDesktopStatus=STATUS, GetEngineStatus=ENGINE, ListApprovals=NONE), json=True
+    )
     assert json.loads(capsys.readouterr().out)["relay"]["waiting"] == 2
 
 
 def test_without_a_desktop_it_says_how_to_start_one(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"(?s)no desktop runs here.*pullcord desktop run"):
+        desks.show_status(Desk(tmp_path / "desktop.sock"), json=False)
+    killed = socket.socket(socket.AF_UNIX)
+    killed.bind(str(tmp_path / "desktop.sock"))
+    killed.close()
     with pytest.raises(ScenarioError, match=r"(?s)no desktop runs here.*pullcord desktop run"):
         desks.show_status(Desk(tmp_path / "desktop.sock"), json=False)

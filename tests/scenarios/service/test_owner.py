@@ -82,7 +82,7 @@ def test_devices_of_every_page_are_listed(capsys: pytest.CaptureFixture[str]) ->
     owners.list_devices(Asked(ListDevices=list(pages)), json=True)
     assert [one["device"] for one in json.loads(capsys.readouterr().out)] == ["dev_1"] * 2
     owners.list_devices(Asked(ListDevices=Devices(devices=())), json=False)
-    assert "pullcord devices code" in capsys.readouterr().err
+    assert "pullcord devices pair" in capsys.readouterr().err
     assert isinstance(it.asked[0], ListDevices)
 
 

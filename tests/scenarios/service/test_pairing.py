@@ -93,7 +93,7 @@ def test_a_code_that_is_not_good_is_told_with_the_cure(
     tmp_path: Path, asked: Callable[[Server], list[PairDevice]]
 ) -> None:
     asked(lambda _body: Denied(reason="bad_code", error="this pairing code is wrong"))
-    with pytest.raises(ScenarioError, match=r"(?s)is wrong.*pullcord devices code"):
+    with pytest.raises(ScenarioError, match=r"(?s)is wrong.*pullcord devices pair"):
         pair(tmp_path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from actors.network import DISCONNECTED
 from actors.stores.failures import DamagedStoreError, StoreError, StoreFailedError
 from actors.stores.sqlite import SqliteStore
 from scenarios.service import world as service_world
+from scenarios.service.clock import WallClock
 from scenarios.service.world import ServiceWorld
 from tests.actors.harness import S, Trace
 from tests.actors.puppet_store import HERE, PuppetStore, failed
 from tests.actors.puppets import NOTES, Note, Puppet, Say
 from transports.envelope import Envelope
+
+HOUR = 3_600 * S
 
 Act = Callable[[Any, Envelope[Say]], Any]
 
@@ -151,9 +155,8 @@ def test_its_records_are_written_before_anything_leaves() -> None:
 # Time
 
 
-def test_the_wall_clock_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wall_clock_never_goes_back() -> None:
     now = [1_000 * S]
-    monkeypatch.setattr("scenarios.service.world.time.time_ns", lambda: now[0] * 1000)
     stamps: list[int] = []
 
     def say(context: Any, envelope: Envelope[Say]) -> Say:
@@ -162,8 +165,45 @@ def test_the_wall_clock_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None
         stamps.append(context.stamp_us)
         return Say("x")
 
-    Process("5", "-60", "0", until=3, say=say).serve()
+    it = Process("5", "-60", "0", until=3, say=say)
+    it.world.wall = WallClock(lambda: now[0] * 1000, lambda: 0)
+    it.serve()
     assert stamps == [1_000 * S] * 2 + [1_005 * S] * 4
+
+
+def test_nor_does_it_in_the_next_process(tmp_path: Path) -> None:
+    """The clock is set back by an hour while the process is down."""
+    stamps: list[int] = []
+
+    def say(context: Any, envelope: Envelope[Say]) -> Say:
+        stamps.append(context.stamp_us)
+        return keep(context, envelope)
+
+    for hour in (10, 9, 12):
+        store = SqliteStore(tmp_path / "here.db")
+        it = Process("one", store=store, say=say)
+        it.world.wall = WallClock(partial(int, hour * HOUR * 1000))
+        it.serve()
+        store.close()
+        behind = [line for line in it.said if "clock is 1h behind" in line]
+        assert len(behind) == (hour == 9)
+    assert stamps[0] == 10 * HOUR
+    assert 10 * HOUR <= stamps[1] < 11 * HOUR
+    assert stamps[2] == 12 * HOUR
+
+
+def test_a_jump_ahead_is_in_the_log() -> None:
+    now = [HOUR]
+
+    def say(context: Any, envelope: Envelope[Say]) -> Say:
+        now[0] += int(envelope.body.text)
+        return Say(str(context.stamp_us))
+
+    it = Process(str(2 * HOUR), "5", until=2, say=say)
+    it.world.wall = WallClock(lambda: now[0] * 1000, lambda: 0)
+    it.world.wall.tell()
+    it.serve()
+    assert it.trace.events("clock.jumped") == [{"by_us": 2 * HOUR}]
 
 
 def test_every_start_makes_other_ids() -> None:

@@ -34,7 +34,8 @@ def ask(prompt: str = "Say something", **fields: Any) -> AgentAsk:
 class Reply:
     """What the server answers: chunks of bytes, then how it ends.
 
-    `hang` keeps the connection open until the client has left, `abort` closes it in the middle.
+    `hang` keeps the connection open until the client has left, `abort` closes it in the middle,
+    `silent` before its first byte, after a pause.
     """
 
     chunks: Sequence[bytes] = ()
@@ -128,6 +129,9 @@ class StubServer:
     async def answer(
         self, connection: h11.Connection, stream: trio.SocketStream, reply: Reply
     ) -> bool:
+        if reply.end == "silent":
+            await trio.sleep(reply.pause_s)
+            return False
         head = h11.Response(
             status_code=reply.status,
             headers=[(name.encode(), value.encode()) for name, value in reply.headers.items()],

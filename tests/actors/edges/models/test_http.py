@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import trio
 
+from actors.edges.models import http
 from actors.edges.models.anthropic import AnthropicDialect
 from actors.edges.models.failures import BackendError
 from actors.edges.models.http import HttpBackend, ModelUrlError, check_base_url
@@ -63,6 +64,47 @@ async def test_a_slow_stream_with_signs_of_life_is_waited_for() -> None:
         backend = openai(server)
         assert await backend.answer(ask(), Spent()) == "hello"
         await backend.close()
+
+
+async def test_a_kept_connection_that_closes_as_it_is_used_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "STALE_LIMIT_S", 60.0)  # however slow this machine is
+    spent = Spent()
+    replies = Reply([GOOD]), Reply(end="silent"), Reply([GOOD])
+    async with stub(*replies) as server:
+        backend = openai(server)
+        assert await backend.answer(ask(), Spent()) == "hello"
+        assert await backend.answer(ask(), spent) == "hello"
+        await backend.close()
+    assert (server.connections, len(server.seen)) == (2, 3)
+    assert spent.tokens == 18
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        [Reply(end="silent")],  # on a new connection
+        [Reply([GOOD]), Reply(end="silent"), Reply(end="silent")],  # twice
+        [Reply([GOOD]), Reply(end="silent", pause_s=0.05)],  # later than any idle one is closed
+        [Reply([GOOD]), Reply([GOOD[:40]], end="abort")],  # after its first byte
+        [Reply([GOOD]), Reply([], end="abort")],  # after its head
+    ],
+)
+async def test_a_question_that_a_server_may_have_read_is_sent_once(
+    replies: list[Reply], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = any(reply.pause_s for reply in replies)
+    monkeypatch.setattr(http, "STALE_LIMIT_S", 0.04 if late else 60.0)
+    async with stub(*replies) as server:
+        backend = openai(server)
+        for _ in replies[1:2]:
+            assert await backend.answer(ask(), Spent()) == "hello"
+        with pytest.raises(BackendError) as error:
+            await backend.answer(ask(), Spent())
+        await backend.close()
+    assert (error.value.code, error.value.retryable) == ("disconnected", True)
+    assert server.replies == []
 
 
 @pytest.mark.parametrize("end", ["abort", "hang"])

@@ -44,6 +44,28 @@ def test_rows_are_there_when_it_is_opened_again(tmp_path: Path) -> None:
     assert count_of(path) == 1, "what was not committed is not"
 
 
+def test_how_late_it_was_is_kept_with_what_is_written(tmp_path: Path) -> None:
+    path, now_us = tmp_path / "store.db", 5
+    with closing(SqliteStore(path)) as store:
+        assert store.keep_stamps(lambda: now_us) == 0
+        store.table(ITEMS).put("a", item("left", 1))
+        store.commit()
+        now_us = 7
+        assert store.table(ITEMS).get("a") is not None
+        store.commit()
+        assert set(store.snapshot()) == {ITEMS.name}, "it is no actor's"
+    with closing(SqliteStore(path)) as store:
+        assert store.keep_stamps(lambda: now_us) == 5, "a turn that only reads writes nothing"
+        store.table(ITEMS).put("a", item("left", 2))
+        store.roll_back()
+        store.commit()
+    with closing(SqliteStore(path)) as store:
+        assert store.keep_stamps(lambda: now_us) == 5
+        store.table(ITEMS).put("a", item("left", 2))
+        store.commit()
+        assert store.keep_stamps(lambda: now_us) == 7
+
+
 def test_only_its_owner_may_read_any_of_its_files(tmp_path: Path) -> None:
     with closing(SqliteStore(tmp_path / "store.db")) as store:
         store.table(ITEMS).put("a", item("left", 1))

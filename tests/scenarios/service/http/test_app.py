@@ -75,7 +75,9 @@ async def test_a_deployed_server_is_looked_after() -> None:
         assert "1 queued and 0 running" in text
         assert f'href="/runs/{run}"' in text
         assert "night shift" in text
-        assert "It has waited" in (await browser.get(f"/runs/{run}")).text
+        shown = (await browser.get(f"/runs/{run}")).text
+        assert "It has waited" in shown
+        assert "Its desktop gets it with its next sync (laptop, synced " in shown
         assert (await browser.submit(f"/runs/{run}/cancel")).status_code == 303
         assert server.status(run) == "cancelled"
         assert (await browser.submit(f"/runs/{run}/forget")).status_code == 303

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.accounts.messages import Agents, Audit, Devices, Runs, RunShown
+from actors.accounts.messages import Agents, Audit, Devices, RunExplained, Runs, RunShown
 from actors.messages import TERMINAL, Completion
 from actors.transitions import TRANSITIONS
 from scenarios.service.http.views import (
@@ -68,6 +68,16 @@ def test_kinds_of_statuses() -> None:
     assert kinds["completed"] == "good"
     assert kinds["cancelled"] == "stopped"
     assert kinds["failed"] == kinds["interrupted"] == kinds["expired"] == "bad"
+
+
+def test_what_a_run_waits_for_is_a_sentence() -> None:
+    told = RunExplained(command_id="c", reason="away", device="dev_1", name="lap\x1btop")
+    run = RunShown(run=listing(), arguments={}, completion=None, late=None)
+    page = run_page(run, NAMES, NOW_US, told)
+    assert page.why.startswith("Its desktop has not been heard of lately (lap")
+    assert page.why.endswith("top, never synced).")
+    assert "\x1b" not in page.why
+    assert shown().why == ""
 
 
 def test_a_run_that_waits() -> None:
