@@ -48,8 +48,16 @@ ATTEMPTED = Completion(
 NEVER_GOT = Completion(
     execution_id=None, status="interrupted", error="the engine never got this run"
 )
-NOT_STOPPED = Completion(
-    execution_id=None,
-    status="cancelled",
-    error="the Graph did not stop when it was told to, and its engine said nothing of it",
-)
+
+
+def given_up(execution_id: str | None) -> Completion:
+    """Return the end of a run that was told to stop, and whose engine says nothing of an end.
+
+    Who reads `cancelled` relies on what has not begun never to begin. An engine that has not told
+    of a start may only be asleep, with the order to run in its mailbox.
+    """
+    if execution_id is None:
+        error = "the run was told to stop, and its engine never said whether it had begun"
+        return Completion(execution_id=None, status="interrupted", error=error)
+    error = "the Graph did not stop when it was told to, and its engine said nothing of it"
+    return Completion(execution_id=execution_id, status="cancelled", error=error)

@@ -18,7 +18,7 @@ import msgspec
 from actors.actor import Context, Handler, Place, Unanswered
 from actors.consents import Consents
 from actors.handover import complete, fleet_run
-from actors.journal import ATTEMPTED, JOURNAL, NEVER_GOT, NOT_STOPPED, OUTBOX, Attempt, Posting
+from actors.journal import ATTEMPTED, JOURNAL, NEVER_GOT, OUTBOX, Attempt, Posting, given_up
 from actors.messages import (
     CHANNEL,
     NOT_SHARED_TEXT,
@@ -405,12 +405,18 @@ class Relay:
         run.told_us = context.now_us
         context.trace(run.command.traceparent)
         if late and (run.dropped or run.execution_id is None):
-            context.log("relay.gave_up", run=run.command.command_id)
-            self.finish(context, run.command, _replace(NOT_STOPPED, execution_id=run.execution_id))
+            self.give_up(context, run)
         elif run.execution_id is not None:
             run.dropped = late
             kind = FleetDrop if late else FleetCancel
             context.send(self.engine, kind(execution_id=run.execution_id))
+
+    def give_up(self, context: Context, run: Running) -> None:
+        """Go on without an end of a run."""
+        context.log("relay.gave_up", run=run.command.command_id)
+        done = given_up(run.execution_id)
+        run.cancelled = done.status == "cancelled"
+        self.finish(context, run.command, done)
 
     def on_fleet_finished(self, context: Context, envelope: Envelope[FleetFinished]) -> None:
         """Keep the result, tell the engine that it is kept, and post it."""

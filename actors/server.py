@@ -78,7 +78,6 @@ ANSWERS_LIMIT = 1_024  # open runs whose last answer is kept: it holds the run's
 SEEN_US = 60_000_000  # how exactly a device's last contact is kept: an idle sync writes nothing
 
 NO_COMMANDS = Commands(commands=())
-NOT_BUILT = (None, None)  # no row's answer was built yet
 
 _replace = msgspec.structs.replace
 _meaning = msgspec.json.Encoder(order="sorted").encode
@@ -265,7 +264,7 @@ class Server:
             wait_us = min(body.wait_us, self.config.wait_limit_us)
             if self.waiting.hold(context, envelope, run.command_id, wait_us):
                 return None
-        row, answer = self.answers.get(run.command_id, NOT_BUILT)
+        row, answer = self.answers.get(run.command_id, (None, None))
         return answer if row is run else self.answer(run)
 
     def answer_waiting(self, context: Context, command_id: str) -> None:

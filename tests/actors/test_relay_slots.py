@@ -222,6 +222,7 @@ def test_an_engine_that_never_told_an_id_is_given_up_too() -> None:
     desktop.handed_over()
     told = [each.body for _ in range(5) for each in desktop.control(stop=True)]
     assert [type(body) for body in told] == [Complete]
+    assert told[0].completion.status == "interrupted", "it may begin yet: cancelled would promise"
 
 
 def test_a_server_that_says_nothing_does_not_keep_a_graph_that_does_not_stop() -> None:
