@@ -6,6 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -36,7 +37,7 @@ from scenarios.service.client import (
     plain,
 )
 from scenarios.service.config import AgentSettings, Resolved
-from scenarios.service.files import home
+from scenarios.service.files import home, warn_of_readers
 from scenarios.service.keys import Kept, kept_key
 from scenarios.service.process import say
 from scenarios.service.reach import Reach, reach_of
@@ -66,6 +67,9 @@ class Agent:
         if not settings.token:
             raise refusal("PULLCORD_TOKEN", "which agent calls?", ASK_OWNER)
         self._hello = hello_with(settings.token, "agent", origins["token"])
+        file = resolved.source.path  # empty without one
+        if file and origins["token"].startswith(f"{file}:"):
+            warn_of_readers(Path(file), say)
 
     @property
     def place(self) -> str:

@@ -56,7 +56,7 @@ from scenarios.service.credentials import (
     read_credentials,
 )
 from scenarios.service.doors import open_socket
-from scenarios.service.files import lock_folder, make_folder, open_sqlite
+from scenarios.service.files import lock_folder, make_folder, open_sqlite, warn_of_readers
 from scenarios.service.process import open_log, say, serve
 from scenarios.service.reach import Reach, cure_of, reach_of
 from scenarios.service.world import ServiceWorld
@@ -114,6 +114,7 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
 def paired_credentials(folder: Path) -> Credentials:
     """Return the desktop's credentials; ScenarioError if it isn't paired."""
     found = read_credentials(folder)
+    warn_of_readers(folder / FILE, say)
     if found is None or not found.device:
         raise refusal(str(folder), "this desktop is not paired with a server", NOT_PAIRED)
     return found

@@ -58,6 +58,13 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def warn_of_readers(path: Path, say: Callable[[str], None]) -> None:
+    """Say so if others than its owner may read a file that has a token in it."""
+    with suppress(OSError):
+        if path.stat().st_mode & 0o077:
+            say(f"{path}: others may read the token in it; chmod 600 {path}")
+
+
 def write_secret(path: Path, text: str) -> None:
     """Write a file that its owner alone may read: whole and on the disk, or not at all. OSError."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # of mode 600

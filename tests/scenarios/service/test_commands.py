@@ -131,6 +131,21 @@ def test_a_port_in_use_and_a_folder_in_use(shell: Shell) -> None:
     assert done.err.startswith("busy: another server uses this folder: ")
 
 
+def test_a_password_is_in_no_log_and_no_error(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        where = "sqlite:server.db?password=hunter2"  # it is a name, and looks as a database's
+        done = shell.run("server", "--listen", address, "--store", where)
+    assert done.code == 2
+    logs = list((shell.folder / "server" / "logs").iterdir())
+    assert ["password=***" in log.read_text() for log in logs] == [True]
+    assert "hunter2" not in "".join(log.read_text() for log in logs)
+    for store in ("postgresql://u:hunter2@127.0.0.1:1/db", "mysql://u:hunter2@h/db"):
+        done = shell.run("server", "--listen", "127.0.0.1:0", "--store", store)
+        assert done.code == 2
+        assert "hunter2" not in done.err
+
+
 def test_where_each_setting_was_said(shell: Shell) -> None:
     folder = make_folder(shell.folder / "server")
     (folder / "config.toml").write_text('store = "sqlite:x.db"\n[server]\nretention = "3d"\n')

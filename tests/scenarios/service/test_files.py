@@ -12,7 +12,14 @@ import pytest
 
 from scenarios.problems import ScenarioError
 from scenarios.service.credentials import Credentials, read_credentials, write_credentials
-from scenarios.service.files import home, lock_folder, make_folder, open_sqlite, write_secret
+from scenarios.service.files import (
+    home,
+    lock_folder,
+    make_folder,
+    open_sqlite,
+    warn_of_readers,
+    write_secret,
+)
 from tests.actors.puppets import NOTES, Note
 
 
@@ -147,6 +154,17 @@ def test_a_database_where_none_can_be_is_told_and_leaves_nothing(tmp_path: Path)
         with pytest.raises(ScenarioError, match=rf"(?s){words}.*help: name a file"):
             open_sqlite(place, lambda _: None)
     assert not list(tmp_path.parent.glob(f"{tmp_path.name}.*"))
+
+
+def test_a_token_that_others_may_read_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    said: list[str] = []
+    warn_of_readers(path, said.append)
+    path.write_text("token = 'x'")
+    for mode in (0o600, 0o400, 0o644, 0o640):
+        path.chmod(mode)
+        warn_of_readers(path, said.append)
+    assert said == [f"{path}: others may read the token in it; chmod 600 {path}"] * 2
 
 
 WORD = "pc_dev_x"
