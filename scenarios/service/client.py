@@ -114,7 +114,8 @@ def hello_with(token: str, kind: Kind, place: str) -> Hello:
     ScenarioError, which does not have the token, for what is none, or for something else.
     """
     token = token.strip()
-    if not 0 < len(token) <= TOKEN_LIMIT_CHARS or not token.isascii() or not token.isprintable():
+    shown = token.isascii() and token.isprintable() and " " not in token
+    if not (shown and 0 < len(token) <= TOKEN_LIMIT_CHARS):
         cure = f"the token of {ARTICLES[kind]} begins with {MARKS[kind]}"
         raise refusal(place, "this is no token", cure)
     for other, mark in MARKS.items():

@@ -49,8 +49,12 @@ class Doors:
     async def open(self) -> None:
         """Listen everywhere. ScenarioError if an address can't be had."""
         _allow_files(self._connections + SPARE_FILES)
-        await self._open(await self._listen(), local=False, limit=self._connections)
-        await self._open(await open_socket(self._socket), local=True, limit=LOCAL_LIMIT)
+        try:
+            await self._open(await self._listen(), local=False, limit=self._connections)
+            await self._open(await open_socket(self._socket), local=True, limit=LOCAL_LIMIT)
+        except BaseException:
+            await self._close()
+            raise
 
     async def _open(self, listener: SocketsListener, *, local: bool, limit: int) -> None:
         door = Door(self._gateway, [listener], local=local, connection_limit=limit)
@@ -73,11 +77,14 @@ class Doors:
                 for door, _ in self._doors:
                     nursery.start_soon(door.serve)
         finally:
-            with trio.CancelScope(shield=True):
-                for _, listener in self._doors:
-                    await listener.aclose()
+            await self._close()
             with suppress(OSError):
                 self._socket.unlink()
+
+    async def _close(self) -> None:
+        with trio.CancelScope(shield=True):
+            for _, listener in self._doors:
+                await listener.aclose()
 
     def take(self, envelope: Envelope[Any]) -> bool:
         """Send a message on its way; False if its target is nobody's here."""
