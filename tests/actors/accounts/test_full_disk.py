@@ -35,6 +35,7 @@ def test_while_the_disk_is_full_what_reads_is_answered_and_new_work_refused() ->
     )
     for source, change in ((agent, run), (LOCAL_OWNER, RevokeAgent(agent=agent))):
         assert it.told(source, change, Failure) == NOT_WRITABLE
+    assert it.principal(agent).seen_us is None
     store.writable = True
     assert it.audit() == before, "nothing was written"
     assert it.told(agent, run, GraphRun).status == "queued"
