@@ -125,9 +125,15 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Whether it was asked for just this."""
         return self.meaning in (meaning, sha256(meaning).digest())
 
-    def spent(self, run: Run) -> Ticket:
-        """Return the ticket without its run, which is deleted, and without what was asked for."""
-        return _replace(self, final=run.status, meaning=sha256(self.meaning).digest())
+    def spent(self, run: Run, kept_us: int | None) -> Ticket:
+        """Return the ticket without its run, which is deleted, and without what was asked for.
+
+        It is kept so long behind the run's time; None is for ever.
+        """
+        spent = _replace(self, final=run.status, meaning=sha256(self.meaning).digest())
+        if kept_us is None:
+            return spent
+        return _replace(spent, key=(run.agent, run.key), due_us=run.due_us + kept_us)
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, gc=False):

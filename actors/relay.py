@@ -239,11 +239,15 @@ class Relay:
             if self.journal.get(command.command_id) is not None:
                 # The server forgot what it knew, as one that was restored from a backup does.
                 context.log("relay.refused", run=command.command_id, reason="attempted before")
-                self.finish(context, run.command, ATTEMPTED)
+                self.finish(context, run.command, self.end_of(command))
             elif not self.consented(command):
                 self.refuse(context, run)
             else:
                 self.ask_start(context, run)
+
+    def end_of(self, command: Command) -> Completion:
+        """Return what became of a run that was attempted, as far as it is known."""
+        return ATTEMPTED
 
     def ask_start(self, context: Context, run: Running) -> None:
         """Ask the server for leave to start; the same question may be asked again."""

@@ -29,6 +29,22 @@ _NO_PARTS = (
 )  # fmt: skip
 
 
+class Chance:
+    """Where a context's streams and ids are now, to go back to."""
+
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
+        self._drawn = {name: stream.drawn for name, stream in context.streams.items()}
+        self._ids = context.ids
+
+    def go_back(self) -> None:
+        """Let the same be drawn again."""
+        context = self._context
+        for purpose, stream in context.streams.items():
+            stream.go_to(self._drawn.get(purpose, 0))
+        context.ids = self._ids
+
+
 class Rewind:
     """A context's actor as it is now. `pinned` are objects that are no part of it: its tables.
 
@@ -36,9 +52,7 @@ class Rewind:
     """
 
     def __init__(self, context: HostContext, pinned: Iterable[object]) -> None:
-        self._context = context
-        self._drawn = {name: stream.drawn for name, stream in context.streams.items()}
-        self._ids = context.ids
+        self._chance = Chance(context)
         outside = list(pinned)
         self._parts = list(_parts_of(context.actor, {id(one) for one in outside}))
         self._caches: frozenset[str] = getattr(context.actor, "caches", frozenset())
@@ -52,10 +66,7 @@ class Rewind:
 
     def go_back(self) -> bool:
         """Be as it was; return whether the attributes are too, else the actor must start again."""
-        context = self._context
-        for purpose, stream in context.streams.items():
-            stream.go_to(self._drawn.get(purpose, 0))
-        context.ids = self._ids
+        self._chance.go_back()
         if self._held is None:
             return False
         for part, attributes in zip(self._parts, self._held, strict=True):

@@ -93,6 +93,7 @@ class Server:
 
     RUNS: ClassVar[TableSpec[Any]] = RUNS
     SESSIONS: ClassVar[TableSpec[Any]] = SESSIONS
+    keys_kept_us: int | None = None  # how long a key outlives its run; None is for ever
 
     def __init__(self, config: Config, place: Place) -> None:
         self.config = config
@@ -492,8 +493,4 @@ class Server:
         self.runs.delete(run.command_id)
         ticket = self.tickets.get((run.agent, run.key))
         if ticket is not None:
-            self.tickets.put((run.agent, run.key), self.spent(ticket, run))
-
-    def spent(self, ticket: Ticket, run: Run) -> Ticket:
-        """Return what is left of the ticket of a run that is deleted; it is kept for ever."""
-        return ticket.spent(run)
+            self.tickets.put((run.agent, run.key), ticket.spent(run, self.keys_kept_us))

@@ -288,8 +288,7 @@ class TrioWorld(CommittingWorld, ServedWorld):
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 await self._open(self._network, nursery)
-                self._clock = trio.lowlevel.current_clock()
-                self._zero_s = self._clock.current_time()
+                self._begin_time()
                 if self._serving:
                     await nursery.start(self._drain_on_signals)
                 for context in self.contexts.values():
@@ -317,6 +316,11 @@ class TrioWorld(CommittingWorld, ServedWorld):
                 kind for kind in kinds - {Unanswered} if issubclass(kind, msgspec.Struct)
             )
         return self._codec
+
+    def _begin_time(self) -> None:
+        """Let the world's time go, from 0."""
+        self._clock = trio.lowlevel.current_clock()
+        self._zero_s = self._clock.current_time()
 
     # The timekeeper
 

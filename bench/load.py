@@ -349,7 +349,10 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--store", choices=STORES, action="append", help="sqlite by default")
     parser.add_argument("--folder", type=Path, help="on which disk; a temporary one if not given")
     parser.add_argument("--profile", type=Path, help="where the server's cProfile goes")
-    return parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    if min(asked.desktops, asked.agents) < 1 or min(asked.duration, asked.poll) <= 0:
+        parser.error("there must be a desktop and an agent, and times above 0")
+    return asked
 
 
 if __name__ == "__main__":

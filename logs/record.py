@@ -118,7 +118,9 @@ class HeaderRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     The environment stands here alone, so bytes and digests are compared from the next line on.
     `path` is the scenario file as its user named it, `folder` where it lies; `processes` says
     whether all actors lived in one process or in separate ones; `speed` is how many
-    seconds of the scenario passed in a real one, where a clock was the machine's.
+    seconds of the scenario passed in a real one, where a clock was the machine's. `actors` is of a
+    deployed process that is recorded whole: what each of its actors is, so that they can be made
+    again.
     """
 
     format: int = FORMAT
@@ -136,6 +138,7 @@ class HeaderRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     transport: str = "memory"
     processes: str = "one"
     speed: float = 0.0
+    actors: dict[str, Any] = {}
     resolved: dict[str, Any]
 
 

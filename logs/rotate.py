@@ -2,7 +2,10 @@
 
 Each file is a log of its own: a header, records numbered from 1, a closing record. The first record
 is the event `log.began`, which says what the wall clock showed when the process began; a cause that
-stands in a file before is 0. Records are in the file when `flush` returns, so a kill loses none
+stands in a file before is 0. Where messages are written whole, the files of one process can be read
+as one log: numbers go on from file to file, and every cause stays as it is.
+
+Records are in the file when `flush` returns, so a kill loses none
 whose effects were seen; a disk that is full loses records, never the process.
 """
 
@@ -66,7 +69,8 @@ class RotatingRecorder(MemoryRecorder):
         self._last_us = 0
         self._out: BinaryIO | None = None
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._begin(0, 0)
+        self._count = 1
+        self._begin(1, 0)
 
     def flush(self) -> None:
         """Write what was recorded."""
@@ -92,7 +96,7 @@ class RotatingRecorder(MemoryRecorder):
             if time.monotonic() < self._retry_s:
                 self._lost += len(records)
                 return
-            self._begin(records[0].n - 1, records[0].t)
+            self._begin(records[0].n - 1, records[0].t)  # the number of one that is lost
             self._say(f"the log goes on in {self._folder}; {self._lost} records are lost")
             self._lost = 0
         out = self._out
@@ -101,7 +105,8 @@ class RotatingRecorder(MemoryRecorder):
         self._last_us = records[-1].t
         if self._written_bytes >= self._size_bytes:
             self._end("rotated")
-            self._begin(records[-1].n, self._last_us)
+            self._count += 1
+            self._begin(self._count, self._last_us)
 
     def _lines(self, records: list[Record]) -> bytes:
         """Return the lines of records; one that has a message which JSON has not is left slim."""
@@ -122,6 +127,8 @@ class RotatingRecorder(MemoryRecorder):
 
     def _cause(self, number: int) -> int:
         local = number - self._base
+        if self._whole:
+            return local
         return local if local > 1 else 0  # the first record is the file's own, and brings nothing
 
     def _put(self, out: BinaryIO, data: bytes, count: int) -> None:
@@ -132,8 +139,8 @@ class RotatingRecorder(MemoryRecorder):
         self._written_bytes += len(data)
         self._written += count
 
-    def _begin(self, recorded: int, t: int) -> None:
-        """Begin the next file, after so many records."""
+    def _begin(self, first: int, t: int) -> None:
+        """Begin the next file, whose first record has this number among all."""
         stem = self._header.scenario
         name = re.compile(rf"{re.escape(stem)}-(\d{{{NUMBER_DIGITS},}})\.jsonl")
         found = sorted(
@@ -152,9 +159,11 @@ class RotatingRecorder(MemoryRecorder):
         self._state = blake2b(digest_size=16)
         self._written, self._written_bytes = 0, len(head)
         self._out = out
-        self._base = recorded - 1
+        self._base = 0 if self._whole else first - 1
         out.write(head)
-        self._put(out, lines_of([EventRecord(1, t, stem, 0, "log.began", self._began)]), 1)
+        fields = self._began | ({"lost": self._lost} if self._lost else {})
+        began = EventRecord(first - self._base, t, stem, 0, "log.began", fields)
+        self._put(out, lines_of([began]), 1)
 
     def _end(self, outcome: str) -> None:
         out = self._out

@@ -37,6 +37,7 @@ COMMANDS = {
     "desktop": "Run shared Graphs on this machine for the agents of a server.",
     "devices": "As a server's owner: pair desktops, list and remove them.",
     "agents": "As a server's owner: add agents, list and remove them.",
+    "owners": "As a server's owner: add owners with agents and desktops of their own.",
     "runs": "As a server's owner: see every run and what it waits for; cancel, forget.",
     "audit": "As a server's owner: who did what, denied reads too.",
     "link": "As a server's owner: print a link that signs you in to its pages.",
@@ -77,6 +78,10 @@ DESKTOP_COMMANDS = {
     f"{DESKS}:desktop_share": "Let agents run a session, or a Graph as a new one.",
     f"{DESKS}:desktop_unshare": "Let agents run a session no more.",
     f"{DESKS}:desktop_sessions": "List the sessions.",
+    f"{DESKS}:desktop_rename": "Give a session another name.",
+    f"{DESKS}:desktop_remove": "Remove a session and its Graph.",
+    f"{DESKS}:desktop_enable": "Let a project's shared sessions be run here again.",
+    f"{DESKS}:desktop_disable": "Let no session of a project be run here.",
     f"{DESKS}:desktop_history": "List what ran here.",
     f"{DESKS}:desktop_outbox": "List the results that the server has not accepted yet.",
     f"{DESKS}:desktop_approvals": "List tool calls that wait for you; allow or deny one.",
@@ -85,12 +90,21 @@ DESKTOP_COMMANDS = {
 DEVICES_COMMANDS = {
     f"{OWNERS}:devices_pair": "Print a code that pairs one desktop.",
     f"{OWNERS}:devices_list": "List the paired desktops.",
+    f"{OWNERS}:devices_limit": "Say how many runs for a desktop may be open.",
     f"{OWNERS}:devices_revoke": "Remove a desktop.",
 }
 AGENTS_COMMANDS = {
     f"{OWNERS}:agents_add": "Add an agent, and print its token.",
     f"{OWNERS}:agents_list": "List the agents.",
+    f"{OWNERS}:agents_renew": "Give an agent a new token.",
+    f"{OWNERS}:agents_limit": "Say how many runs of an agent may be open.",
     f"{OWNERS}:agents_revoke": "Remove an agent.",
+}
+OWNERS_COMMANDS = {
+    f"{OWNERS}:owners_add": "Add an owner, and print its token.",
+    f"{OWNERS}:owners_list": "List the owners.",
+    f"{OWNERS}:owners_renew": "Give yourself a new token, to ask from another machine.",
+    f"{OWNERS}:owners_revoke": "Remove an owner.",
 }
 RUNS_COMMANDS = {
     f"{RUNS}:runs_list": "List the runs of your agents.",
@@ -114,6 +128,7 @@ GROUPS = {
     "desktop": DESKTOP_COMMANDS,
     "devices": DEVICES_COMMANDS,
     "agents": AGENTS_COMMANDS,
+    "owners": OWNERS_COMMANDS,
     "runs": RUNS_COMMANDS,
     "agent": AGENT_COMMANDS,
     "config": CONFIG_COMMANDS,

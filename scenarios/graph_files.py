@@ -109,7 +109,8 @@ def _read(path: Path, shown: str) -> Graph:
     if not path.is_file():
         near = suggest(path.stem, graphs_in(path.parent))
         cure = f"did you mean {quote(str(path.with_name(near + SUFFIX)))}?" if near else None
-        what = "this is a folder" if path.is_dir() else "no such file"
+        other = "this is a device, a pipe or a socket, and no file"
+        what = "this is a folder" if path.is_dir() else other if path.exists() else "no such file"
         raise refusal(shown, what, cure)
     return Graph(path=path, shown=shown, text=text_of(path, shown, FILE_LIMIT_BYTES))
 

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 from logs.read import LogError, RawSection, Section, log_files
+from logs.record import HeaderRecord
 from logs.seek import Entry, entries_of, raw_section
 from scenarios.problems import Problem, ScenarioError, listed, quote, suggest
 
@@ -85,6 +86,19 @@ def the_one(log: Path, cell: str | None, replication: int | None) -> Entry:
     raise LogError(str(log), f"it has {len(found):,} sections, and this is about one", cure)
 
 
+def header_of(entry: Entry) -> HeaderRecord:
+    """Read the header of a section alone."""
+    with Path(entry.file).open("rb") as file:
+        file.seek(entry.offset_bytes)
+        return RawSection(entry.path, entry.line, [file.readline()]).header()
+
+
+def is_deployed(entries: Sequence[Entry]) -> bool:
+    """Whether these are logs of processes that stay."""
+    header = header_of(entries[0])
+    return header.processes == "separate" and not header.resolved
+
+
 def sections(entries: Sequence[Entry]) -> Iterator[Section]:
     """Read the sections one after another, one at a time in memory. LogError, or OSError."""
     return (raw_section(entry).section() for entry in entries)
@@ -95,7 +109,7 @@ def no_scenario(raw: RawSection | Section, purpose: str, cure: str) -> LogError:
     header = raw.header() if isinstance(raw, RawSection) else raw.header
     place = f"{raw.path}, line {raw.line}"
     if header.driver == "trio" and header.processes == "separate":
-        what = "it is the log of a deployed process, which does not have its stores at the start"
+        what = "it is the log of a deployed process, and no scenario"
         return LogError(place, f"{what}, so there is nothing to {purpose}", SHOWN)
     return LogError(place, f"its header has no scenario, so there is nothing to {purpose}", cure)
 

@@ -37,6 +37,7 @@ from logs.record import (
 )
 from scenarios.cast import ForeignActorError
 from scenarios.explore import with_absolute_files
+from scenarios.log_sections import SHOWN, no_scenario
 from scenarios.replay import job_of_header
 from scenarios.watchdog import PATIENCE_S
 from scenarios.work import CellJob, build, log_of, scenario_of
@@ -66,6 +67,8 @@ def promote(raw: RawSection, folder: Path | None = None) -> Promoted:
     """
     section = raw.section()
     header = section.header
+    if header.processes == "separate" and not header.resolved:
+        raise no_scenario(section, "make one of", SHOWN)
     if not header.resolved or header.driver == "sim":
         why = "its messages' order is that of the simulator: it comes again from its seed"
         if not header.resolved:

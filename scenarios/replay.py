@@ -74,7 +74,7 @@ EVERYTHING = Window()
 
 
 class Divergence(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a replay first did something else: section, record, and both versions.
+    """Where a replay first did something else: section, file, record, and both versions.
 
     `logged` and `made` are lines of JSON, or words for what a turn let out; `fields` are those that
     differ in the first of them, each with both values. `before` are the last
@@ -82,6 +82,7 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     section: str
+    path: str
     line: int
     n: int
     why: str
@@ -103,8 +104,14 @@ class _Versions(NamedTuple):
 
 
 class Replayed(msgspec.Struct):
-    """What a replay did: sections run again, records compared among them, what differed if any."""
+    """What a replay did: sections run again, records compared among them, what differed if any.
 
+    `what` is one of them: a replication, or a start of a deployed process. `left_out` are sentences
+    on what can't be run again.
+    """
+
+    what: str = "replication"
+    left_out: list[str] = []
     sections: int = 0
     records: int = 0
     truncated: int = 0
@@ -309,6 +316,7 @@ def _divergence(
     by = "" if header.pullcord == VERSION else f"pullcord {header.pullcord}"
     return Divergence(
         section=section.where,
+        path=section.path,
         line=section.line + 1 + at,
         n=0 if record is None else record.n,
         why=why,

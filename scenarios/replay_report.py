@@ -16,6 +16,7 @@ from logs.seek import Entry, raw_section
 from logs.words import Narrator
 from scenarios.folder import unwritable, write_whole
 from scenarios.log_diff import fields
+from scenarios.log_sections import is_deployed
 from scenarios.log_show import Lines
 from scenarios.promote import promote
 from scenarios.render import plural
@@ -38,13 +39,21 @@ def report(
         raise LogError("the log", "it has no section", "give the log of a run")
     if folder is not None and not folder.is_dir():
         raise LogError("--folder", f"there is no folder {folder}", "give the scenario's own")
-    done = replay((raw_section(entry) for entry in entries), window=window, folder=folder)
+    if is_deployed(entries):
+        from scenarios.service.replaying import replay_starts  # noqa: PLC0415  has every actor
+
+        done = replay_starts(entries, window)
+    else:
+        done = replay((raw_section(entry) for entry in entries), window=window, folder=folder)
     if form == "json":
         sys.stdout.write(f"{_json(done)}\n")
     elif done.divergence is None:
         out.text(_same(done, window))
     else:
-        _show(done.divergence, entries[done.sections - 1].path, out)
+        _show(done.divergence, out)
+    if form == "text":
+        for sentence in done.left_out:
+            out.whole(f"left out: {sentence}")
     if done.divergence is not None:
         return DIVERGED
     return 0 if done.records else NOTHING
@@ -74,9 +83,9 @@ def write_scenario(entry: Entry, folder: Path | None, path: Path, out: Lines) ->
 
 def _same(done: Replayed, window: Window) -> str:
     if not done.records:
-        where = plural(done.sections, "replication")
+        where = plural(done.sections, done.what)
         return f"nothing was compared: no record of {where} is within the flags"
-    what = f"{plural(done.sections, 'replication')}, {plural(done.records, 'record')}"
+    what = f"{plural(done.sections, done.what)}, {plural(done.records, 'record')}"
     cut = f"; {done.truncated:,} truncated, the same as far as they go" if done.truncated else ""
     whose = "" if window.actor is None else f" of {window.actor}"
     return f"the same{whose}: {what}{cut}"
@@ -88,6 +97,7 @@ def _json(done: Replayed) -> str:
     if found is not None:
         told = {
             "section": found.section,
+            "path": found.path,
             "line": found.line,
             "n": found.n,
             "why": found.why,
@@ -102,14 +112,15 @@ def _json(done: Replayed) -> str:
             "replications": done.sections,
             "records": done.records,
             "truncated": done.truncated,
+            "left_out": done.left_out,
             "divergence": told,
         }
     ).decode()
 
 
-def _show(found: Divergence, path: str, out: Lines) -> None:
+def _show(found: Divergence, out: Lines) -> None:
     out.head(f"{found.section} diverges at record {found.n}: {found.why}")
-    out.plain(f"{path}, line {found.line}{_by(found)}")
+    out.plain(f"{found.path}, line {found.line}{_by(found)}")
     shown = [*found.chain, *found.before, *([found.record] if found.record else [])]
     out.fit(shown)
     narrator = Narrator()

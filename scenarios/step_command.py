@@ -11,10 +11,10 @@ from pathlib import Path
 
 from logs.read import LogError
 from logs.seek import raw_section
-from scenarios.log_sections import refuse, the_one
+from scenarios.log_sections import chosen, is_deployed, refuse, the_one
 from scenarios.log_show import title
 from scenarios.problems import printable
-from scenarios.step_files import stepper_of
+from scenarios.step_files import stepper_of, stepper_of_process
 from scenarios.step_lines import CommandError, go_to, moment_of, step_by_lines
 from scenarios.stepper import Stepper
 from scenarios.terminal import colored, width_columns
@@ -44,8 +44,13 @@ def step(
         raise LogError(
             "--step", "the screen needs textual", "pip install 'pullcord[step]', or add --plain"
         )
-    section = raw_section(the_one(log, cell, replication)).section()
-    stepper = stepper_of(section, folder)
+    if is_deployed(entries := chosen(log)):
+        from scenarios.service.replaying import the_start  # noqa: PLC0415  has every actor
+
+        stepper = stepper_of_process(the_start(entries, replication))
+    else:
+        stepper = stepper_of(raw_section(the_one(log, cell, replication)).section(), folder)
+    section = stepper.section
     try:
         if actor is not None:
             moment_of(stepper, actor)

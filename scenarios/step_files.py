@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from actors.checkpoints import SteppedReplayer
+from actors.recorded import SteppedProcess
 from logs.read import LogError, Section
 from scenarios.build import CellRun
 from scenarios.cast import ForeignActorError
@@ -24,6 +25,9 @@ from scenarios.problems import ScenarioError
 from scenarios.replay import job_of_header
 from scenarios.stepper import Stepper
 from scenarios.work import CellJob, scenario_of
+
+if TYPE_CHECKING:
+    from scenarios.service.replaying import Start
 
 END_LIMIT_RECORDS: Final = 10_000  # re-executed before the first answer: half a second
 
@@ -56,6 +60,17 @@ def stepper_of(section: Section, folder: Path | None = None) -> Stepper:
 
     programs = [one.name for one in scenario_of(job).cast if one.command]
     return Stepper(section, make, lambda stepper: list(_violations(stepper)), left_out=programs)
+
+
+def stepper_of_process(start: Start) -> Stepper:
+    """Return a stepper on what a deployed process wrote; LogError if its settings are no more."""
+    from scenarios.service.replaying import process_of  # noqa: PLC0415  has every actor
+
+    def make() -> SteppedProcess:
+        return process_of(start, SteppedProcess)
+
+    left_out = sorted(make().edges)
+    return Stepper(start.section, make, lambda stepper: list(_violations(stepper)), left_out)
 
 
 def _replayer(job: CellJob) -> SteppedReplayer:

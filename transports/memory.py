@@ -17,6 +17,16 @@ Post = Callable[[Envelope[Any]], None]
 DOWN = "down"  # what loses a message to an actor that is down
 
 
+class Everywhere(dict[str, Post]):
+    """The ways out of an actor that are all alike, whatever the target's name."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+
+    def __missing__(self, _name: str) -> Post:
+        return self._post
+
+
 class Carrier(Protocol):
     """What a link needs of its host."""
 

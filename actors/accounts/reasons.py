@@ -47,8 +47,10 @@ def last_contact(server: AccountedServer, device: str) -> tuple[int | None, int]
     if known is None:
         return None, 0
     heard_us = None if server.hints is None else server.hints.heard.get(device)
-    # Of what another process heard, or a former one, the store has some part of a minute only.
-    return (known.seen_us, SEEN_US) if heard_us is None else (max(known.seen_us, heard_us), 0)
+    if heard_us is None:
+        return known.seen_us, SEEN_US  # the store has what a former process heard to a minute
+    # Another process may have heard of it since, which is known to a minute as well.
+    return max(known.seen_us, heard_us), SEEN_US if server.config.shared else 0
 
 
 def _reason(server: AccountedServer, run: Run, away: bool, ahead: int, waits_long: bool) -> Reason:

@@ -51,7 +51,7 @@ from actors.accounts.rows import (
 )
 from actors.accounts.tokens import REVOKED, UNKNOWN, Accounts
 from actors.actor import Context, Handler, Place, TableSpec
-from actors.ledger import Run, Shared, Ticket
+from actors.ledger import Run, Shared
 from actors.messages import (
     NOT_FOUND,
     TERMINAL,
@@ -135,6 +135,7 @@ class AccountedServer(Server):
 
     def __init__(self, config: Config, place: Place) -> None:
         super().__init__(config, place)
+        self.keys_kept_us = int(config.key_retention_us)  # plain: a row has no form for a Duration
         self.inner: Mapping[type[Any], Handler] = {
             **self.handlers,
             ExplainRun: self.on_explain,
@@ -459,13 +460,6 @@ class AccountedServer(Server):
         who = self.accounts.find(run.agent)
         if who is not None and who.revoked_us is not None:
             self.tickets.delete((run.agent, run.key))
-
-    def spent(self, ticket: Ticket, run: Run) -> Ticket:
-        """Return what is left of the ticket of a run that is deleted, for some time more."""
-        due_us = run.due_us + self.config.key_retention_us
-        return msgspec.structs.replace(
-            super().spent(ticket, run), key=(run.agent, run.key), due_us=due_us
-        )
 
     def sweep_keys(self, context: Context) -> bool:
         """Delete keys that were kept long enough; return whether there may be more."""

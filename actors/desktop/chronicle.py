@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from actors.actor import Store
 from actors.desktop.messages import PastRun
 from actors.desktop.rows import HISTORY, RESULTS, KeptResult, Past
-from actors.messages import Command, Completion
+from actors.messages import Command, Completion, Ending
 
 TRIM_LIMIT = 20  # rows that one turn forgets, so that a turn stays short
 
@@ -131,6 +131,24 @@ class Chronicle:
         """Return a run's result, None if none is kept."""
         kept = self.results.get(key_of(past.number))
         return None if kept is None else kept.result
+
+    def end_of(self, command_id: str) -> Completion | None:
+        """Return a run's end as it was posted; None if it has none, or its result is forgotten."""
+        past = self.find(command_id)
+        if past is None or past.run.finished_us is None:
+            return None
+        run = past.run
+        if run.result_bytes and not run.kept:
+            return None
+        return Completion(
+            execution_id=run.execution_id,
+            status=cast(Ending, run.status),
+            result=self.result_of(past),
+            result_truncated=run.truncated,
+            total_tokens=run.total_tokens,
+            reported_cost=run.reported_cost,
+            error=run.error,
+        )
 
     def page(self, before: int | None, limit: int, session: str | None) -> list[PastRun]:
         """Return runs before a number, the latest first."""

@@ -1,7 +1,8 @@
 """The fleet engine of a deployed desktop: it runs Graphs as their owner saved them.
 
 A run goes with the texts that were saved when it was handed over, through a change of them, a wait
-for its turn and a restart.
+for its turn and a restart. That a channel was started is kept for ever, since it is never started
+again; its result is kept here until many others were acknowledged.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from actors.actor import Context, Handler, Place
+from actors.desktop.chronicle import key_of
 from actors.desktop.messages import (
     NOT_WRITABLE,
     DropGraph,
@@ -22,18 +24,23 @@ from actors.desktop.messages import (
     SavedGraph,
     SaveGraph,
 )
-from actors.desktop.rows import GRAPHS, PINNED, Saved
+from actors.desktop.rows import ACKNOWLEDGED, GRAPHS, PINNED, Acknowledged, Saved
 from actors.desktop.sessions import SESSIONS_LIMIT, description_of, digest_of
 from actors.engine import Execution
 from actors.graph_engine import GraphEngine
-from actors.messages import Completion, Failure, FleetRun, Message
+from actors.messages import Completion, Failure, FleetAcknowledged, FleetRun, Message
 from actors.relay_config import SLOTS_LIMIT
 from transports.envelope import Envelope
 
+# Results that a relay has on disk, for one whose disk is lost: it asks for those that it still has
+# as open, a few. Each has 600 KB at most.
+RESULTS_KEPT = 200
 NO_GRAPH = Failure(code="not_found", error="no Graph is saved for this session")
 FULL = Failure(
     code="too_many", error=f"{SESSIONS_LIMIT:,} Graphs are saved, and that is all: remove some"
 )
+
+_replace = msgspec.structs.replace
 
 
 class DesktopEngine(GraphEngine):
@@ -64,6 +71,9 @@ class DesktopEngine(GraphEngine):
     def on_start(self, context: Context) -> None:
         """Read what is saved, and begin as every engine does."""
         self.saved, self.pinned = context.store.table(GRAPHS), context.store.table(PINNED)
+        self.acknowledged = context.store.table(ACKNOWLEDGED)
+        kept = self.acknowledged.scan("order", limit=RESULTS_KEPT)
+        self.kept, self.last = len(kept), kept[-1].number if kept else 0
         super().on_start(context)
 
     # Runs
@@ -89,6 +99,31 @@ class DesktopEngine(GraphEngine):
         """Keep an execution's end; its texts are needed no more."""
         self.pinned.delete(execution.channel)
         super().finish(context, execution, done)
+
+    def on_acknowledged(self, context: Context, envelope: Envelope[FleetAcknowledged]) -> None:
+        """Report no more; once there are many results that need no report, forget the oldest."""
+        channel = envelope.body.channel
+        execution = self.executions.get(channel)
+        super().on_acknowledged(context, envelope)
+        if execution is None or not execution.open or execution.completion is None:
+            return
+        if execution.completion.result is None:
+            return
+        self.last += 1
+        self.acknowledged.put(key_of(self.last), Acknowledged(number=self.last, channel=channel))
+        self.kept += 1
+        if self.kept > RESULTS_KEPT:
+            (oldest,) = self.acknowledged.scan("order", limit=1)
+            self.acknowledged.delete(key_of(oldest.number))
+            self.kept -= 1
+            self.forget_result(oldest.channel)
+
+    def forget_result(self, channel: str) -> None:
+        """Forget an execution's result, unless somebody waits for it again."""
+        execution = self.executions.get(channel)
+        if execution is not None and not execution.open and execution.completion is not None:
+            done = _replace(execution.completion, result=None, result_truncated=True)
+            self.executions.put(channel, _replace(execution, completion=done))
 
     # Saved Graphs
 

@@ -157,6 +157,10 @@ class DesktopRelay(Relay):
         row = self.own.sessions.get(command.session)
         return 0 if row is None else row.meta.version
 
+    def end_of(self, command: Command) -> Completion:
+        """Return the end that the history has of a run, with its result."""
+        return self.chronicle.end_of(command.command_id) or super().end_of(command)
+
     def finish(self, context: Context, command: Command, done: Completion) -> None:
         """Post a completion, and write it into the history as it is posted."""
         super().finish(context, command, done)
@@ -213,8 +217,10 @@ class DesktopRelay(Relay):
         """
         self.passing, self.pass_sync, self.flushing = False, 0, []
         for question, run in list(self.asked.items()):
-            if run.question is None:
-                del self.asked[question], self.running[run.command.command_id]
+            run_id = run.command.command_id
+            # What the journal has was begun: the question was whether to stop what has ended since.
+            if run.question is None and self.journal.get(run_id) is None:
+                del self.asked[question], self.running[run_id]
                 self.unsettled.append(run.command)
         for run_id, run in list(self.running.items()):
             if run.question is None and self.outbox.get(run_id) is not None:

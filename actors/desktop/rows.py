@@ -48,6 +48,13 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     description: str = ""
 
 
+class Acknowledged(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An execution whose result its relay has on disk, and its engine still keeps."""
+
+    number: int
+    channel: str
+
+
 OWN_SESSIONS = TableSpec("graph_sessions", OwnSession, slug=("slug",), place=("place",))
 HISTORY = TableSpec(
     "history",
@@ -59,5 +66,6 @@ HISTORY = TableSpec(
     kept=("kept",),
 )
 RESULTS = TableSpec("results", KeptResult)
+ACKNOWLEDGED = TableSpec("acknowledged", Acknowledged, order=("number",))
 GRAPHS = TableSpec("graphs", Saved, session=("session",))
 PINNED = TableSpec("pinned", Saved)  # what executes, by channel

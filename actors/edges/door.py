@@ -48,10 +48,14 @@ class PairDevice(Message, frozen=True, kw_only=True):
 
 
 class PairingCode(Message, frozen=True, kw_only=True):
-    """Server tells an owner a code that pairs one desktop, for so long."""
+    """Server tells an owner a code that pairs one desktop, for so long.
+
+    `fingerprint` is that of the server's certificate where no authority vouches for it, else "".
+    """
 
     code: str
     expires_in_us: int
+    fingerprint: str = ""
 
     def __repr__(self) -> str:
         return f"PairingCode(expires_in_us={self.expires_in_us})"

@@ -80,6 +80,7 @@ class Gateway:
         self.log = log
         self._inside = inside
         self._key = key
+        self.fingerprint = ""  # of the server's certificate, if desktops must be told it
         self.on_revoked: list[Callable[[str], None]] = []  # who else lets principals in
         self.make_link: Callable[[str, str], SignInLink | Failure] = lambda _id, _name: NO_PAGES
         self._answers: dict[int, Callable[[Any], None]] = {}  # to questions of our own
@@ -111,7 +112,7 @@ class Gateway:
 
         The answer has the secret that an owner asked for. None if it doesn't come in time.
         """
-        body, amend = with_secret(body, self._key)
+        body, amend = with_secret(body, self._key, self.fingerprint)
         number = self._inside.number()
         heard: list[Any] = []
         told = trio.Event()
@@ -187,7 +188,7 @@ class Gateway:
         if isinstance(told.body, MakeLink):
             self._post(line, guest, told.id, self.make_link(guest.principal, guest.name))
             return
-        body, amend = with_secret(told.body, self._key)
+        body, amend = with_secret(told.body, self._key, self.fingerprint)
         due_s = guest.rotate_s
         if due_s is not None and due_s <= trio.current_time() and isinstance(body, Sync):
             guest.rotate_s = None  # the new one is first used by another connection

@@ -29,11 +29,11 @@ from actors.edges.door import (
 from actors.edges.switchboard import Amend
 
 
-def with_secret(body: Any, key: bytes) -> tuple[Any, Amend | None]:
+def with_secret(body: Any, key: bytes, fingerprint: str = "") -> tuple[Any, Amend | None]:
     """Return what the server is asked, with a new secret's hash if one is asked for.
 
     And what adds the secret to the answer once it is granted; None if there is nothing to add.
-    `key` is what pairing codes are hashed with.
+    `key` is what pairing codes are hashed with; `fingerprint` is told with each of them.
     """
     if isinstance(body, NewPairingCode):
         code = make_code()
@@ -41,7 +41,9 @@ def with_secret(body: Any, key: bytes) -> tuple[Any, Amend | None]:
         def with_code(answer: Any) -> Any:
             if not isinstance(answer, CodeAccepted):
                 return answer
-            return PairingCode(code=code, expires_in_us=answer.expires_in_us)
+            return PairingCode(
+                code=code, expires_in_us=answer.expires_in_us, fingerprint=fingerprint
+            )
 
         return replace(body, code_hash=hash_code(key, code)), with_code
     if isinstance(body, AddAgent | AddOwner | RenewToken):

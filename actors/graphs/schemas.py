@@ -49,9 +49,14 @@ def problem_of(schema: Any, value: Any) -> str | None:
     if error is None:
         return None
     place = shortened("".join(f"[{part!r}]" for part in error.instance_path))
-    found = shortened(json.dumps(error.instance, ensure_ascii=False, separators=(",", ":")))
-    text: str = error.message.replace(MASK, found)
+    text = unmasked(error.message, error.instance)
     return shortened(f"{place}: {text}" if place else text, PROBLEM_LIMIT_CHARS)
+
+
+def unmasked(words: str, value: Any) -> str:
+    """Return what the library says of a value, with as much of the value as one can read."""
+    shown = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return words.replace(MASK, shortened(shown))
 
 
 def shortened(text: str, limit_chars: int = PART_LIMIT_CHARS) -> str:
@@ -74,5 +79,5 @@ def _validator(schema: bytes) -> Any:
             msgspec.json.decode(schema), offline=True, pattern_options=RegexOptions(), mask=MASK
         )
     except Exception as error:  # noqa: BLE001  its errors have no common base but this
-        first = str(error).partition("\n")[0]
+        first = unmasked(str(error).partition("\n")[0], getattr(error, "instance", None))
         raise SchemaError(f"the schema can't be used: {first}"[:PROBLEM_LIMIT_CHARS]) from None

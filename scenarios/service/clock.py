@@ -41,6 +41,10 @@ class WallClock:
             " time goes on from there, at half its rate until the clock has caught up"
         )
 
+    def has_told(self, stamp_us: int) -> None:
+        """Tell nothing less than this from now on: somebody has added up the time himself."""
+        self.latest_us = max(self.latest_us, stamp_us)
+
     def tell(self) -> tuple[int, int]:
         """Return the time in microseconds since 1970, and by how much it has jumped ahead.
 

@@ -126,12 +126,14 @@ class Resolved(msgspec.Struct, Generic[S]):
     def table(self, name: str, config: type[Any], usual: Mapping[str, Any]) -> Any:
         """Return an actor's config: what the file says, else what is usual in a deployment."""
         decoder = Decoder(self.source)
-        told = self.source.data.get(name, {})
-        found = decoder.struct(
-            (name,), {**usual, **told} if isinstance(told, dict) else told, config
-        )
+        found = decoder.struct((name,), self.told(name, usual), config)
         decoder.finish()
         return found
+
+    def told(self, name: str, usual: Mapping[str, Any]) -> Any:
+        """Return what an actor's table has, as it was read, and what is usual besides."""
+        told = self.source.data.get(name, {})
+        return {**usual, **told} if isinstance(told, dict) else told
 
 
 def resolve(
@@ -202,7 +204,7 @@ def file_of(folder: Path, named: Path | None) -> Path | None:
 
 def without_password(text: str) -> str:
     """Return a setting, or a word of a command, as it may be shown and logged."""
-    return PASSWORD.sub(r"\1\2***", text)
+    return PASSWORD.sub(r"\1\2...", text)
 
 
 def rows(resolved: Resolved[Any]) -> Iterator[tuple[str, str, str]]:

@@ -22,6 +22,8 @@ from actors.desktop.messages import (
     ListOutbox,
     ListSessions,
     Outbox,
+    PastRun,
+    RemoveSession,
     SaveSession,
     SessionList,
     SessionSaved,
@@ -29,13 +31,14 @@ from actors.desktop.messages import (
 )
 from actors.graphs.messages import Approvals, Decided, ListApprovals
 from actors.graphs.meta import read_script
-from actors.messages import Noted, Share, Unshare
+from actors.messages import Disable, Enable, Message, Noted, Rename, Share, Unshare
 from actors.text import slug_of
 from scenarios.graph_check import problems_of
 from scenarios.graph_files import Graph, find_graph, library_of, meta_of, refusal
 from scenarios.json_text import indented
 from scenarios.problems import ScenarioError, printable, quote, suggest
 from scenarios.service.client import BOOT, LocalCaller, plain
+from scenarios.service.listing import print_rows
 from scenarios.service.process import say
 from transports.handshake import Hello
 from transports.tcp import connect_unix
@@ -143,19 +146,53 @@ def unshare(desk: Desk, target: str, *, json: bool) -> int:
     return 0
 
 
+def remove(desk: Desk, target: str, *, json: bool) -> int:
+    """Remove a session and its Graph; its history stays."""
+    meta = desk.session(target).meta
+    return _noted(desk, RemoveSession(session=meta.id), f"{meta.name} is removed", json=json)
+
+
+def rename(desk: Desk, target: str, name: str, *, json: bool) -> int:
+    """Give a session another name, and the slug that goes with it."""
+    meta = desk.session(target).meta
+    words = f"{meta.name} is called {name} now"
+    return _noted(desk, Rename(session=meta.id, name=name), words, json=json)
+
+
+def enable(desk: Desk, project: str, *, enabled: bool, json: bool) -> int:
+    """Enable a project on this desktop, or disable it with all its sessions."""
+    if all(one.meta.project != project for one in desk.sessions()):
+        raise refusal(
+            project, "no session here is of this project", "see: pullcord desktop sessions"
+        )
+    body = Enable(project=project) if enabled else Disable(project=project)
+    words = f"{project} is {'enabled' if enabled else 'disabled'} on this desktop"
+    return _noted(desk, body, words, json=json)
+
+
+def _noted(desk: Desk, body: Message, words: str, *, json: bool) -> int:
+    """Have the relay write a change; print that it has, or the sessions as they are now."""
+    desk.ask(body, RELAY)
+    if json:
+        return show_sessions(desk, json=True)
+    say(words)
+    return 0
+
+
 def show_sessions(desk: Desk, *, json: bool) -> int:
     """Print the sessions."""
     found = list(desk.sessions())
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
+    rows = []
     for one in found:
         meta = one.meta
         how = "shared" if one.uploaded else "shared, no room" if one.shared else "not shared"
         if one.shared and not one.enabled:
             how = "project disabled"
-        words = f"{meta.id}  {meta.slug}  {meta.project}  {how}, version {meta.version}"
-        sys.stdout.write(printable(words) + "\n")
+        rows.append((meta.id, meta.slug, meta.project, f"{how}, version {meta.version}"))
+    print_rows(("session", "slug", "project", "state"), rows)
     if not found:
         say("there is no session: pullcord desktop share GRAPH --project NAME")
     return 0
@@ -179,14 +216,22 @@ def show_history(desk: Desk, run: str | None, limit: int, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
+    rows = []
     for one in found:
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.finished_us / 1e6))
-        error = f"  {one.error.splitlines()[0][:60]}" if one.error else ""
-        what = f"{one.slug}  {one.status}, {one.total_tokens:,} tokens{error}"
-        sys.stdout.write(printable(f"{when}  {one.command_id}  {what}") + "\n")
+        what = f"{one.status}, {one.total_tokens:,} tokens"
+        error = one.error.splitlines()[0][:60] if one.error else ""
+        rows.append((_when(one), one.command_id, one.slug, what, error))
+    print_rows(("ended", "run", "slug", "state", ""), rows)
     if not found:
         say("nothing has run yet")
     return 0
+
+
+def _when(run: PastRun) -> str:
+    """Return when a run ended, by this machine's clock."""
+    if run.finished_us is None:
+        return "still running"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.finished_us / 1e6))
 
 
 def show_outbox(desk: Desk, *, json: bool) -> int:
@@ -200,8 +245,8 @@ def show_outbox(desk: Desk, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
-    for one in found:
-        sys.stdout.write(f"{one.command_id}  {one.status}, for {_words(one.age_us)}\n")
+    rows = [(one.command_id, f"{one.status}, for {_words(one.age_us)}") for one in found]
+    print_rows(("run", "state"), rows)
     if not found:
         say("every result is with the server")
     return 0

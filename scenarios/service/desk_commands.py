@@ -59,6 +59,59 @@ def desktop_unshare(
     return unshare(_desk(folder), session, json=json)
 
 
+def desktop_remove(
+    session: Annotated[str, SessionArgument],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """Remove a session and its Graph: agents can't run it any more. Its history stays."""
+    from scenarios.service.desk import remove
+
+    return remove(_desk(folder), session, json=json)
+
+
+def desktop_rename(
+    session: Annotated[str, SessionArgument],
+    name: Annotated[str, flag("Its new name.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """Give a session another name, and another slug with it."""
+    from scenarios.service.desk import rename
+
+    return rename(_desk(folder), session, name, json=json)
+
+
+def desktop_enable(
+    project: Annotated[str, flag("The project.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """Let agents of a project run its shared sessions here again."""
+    from scenarios.service.desk import enable
+
+    return enable(_desk(folder), project, enabled=True, json=json)
+
+
+def desktop_disable(
+    project: Annotated[str, flag("The project.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    folder: Annotated[Path | None, DesktopFolder] = None,
+) -> int:
+    """Let no session of a project be run here, shared or not."""
+    from scenarios.service.desk import enable
+
+    return enable(_desk(folder), project, enabled=False, json=json)
+
+
 def desktop_history(
     run: Annotated[str | None, flag("One run's ticket or execution: all of it, as JSON.")] = None,
     /,

@@ -32,6 +32,7 @@ from actors.edges.tools.runner import ToolRunner
 from actors.edges.uplink import Dialling, Uplink
 from actors.edges.vm_process import ProcessVmPort
 from actors.graphs.messages import Decide, ListApprovals
+from actors.graphs.noted import NotedVmPort
 from actors.messages import (
     Accepted,
     Commands,
@@ -59,6 +60,7 @@ from scenarios.service.doors import open_socket
 from scenarios.service.files import lock_folder, make_folder, open_sqlite, warn_of_readers
 from scenarios.service.process import open_log, say, serve
 from scenarios.service.reach import Reach, cure_of, reach_of
+from scenarios.service.recorded import RecordedActor
 from scenarios.service.world import ServiceWorld
 from transports.connection import Peer
 from transports.envelope import Envelope
@@ -81,14 +83,15 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
     """Run until SIGTERM or SIGINT; return the exit code. ScenarioError for what can be mended."""
     if not scripts_can_run():
         raise refusal("pullcord desktop run", "Graphs need a JavaScript engine", EXTRA)
-    toolbox, of_tools = tools_of(resolved)
-    engine_config = resolved.table(ENGINE, DesktopEngine.Config, of_tools)
     relay_config = resolved.table(RELAY, DesktopRelay.Config, {})
     make_folder(folder)
     with ExitStack() as stack:
         stack.callback(lock_folder(folder, "desktop").release)
         paired = paired_credentials(folder)
         reach = reach_with(resolved, paired, folder)
+        # Last: servers of tools are started to ask which they have.
+        toolbox, of_tools = tools_of(resolved)
+        engine_config = resolved.table(ENGINE, DesktopEngine.Config, of_tools)
         world = ServiceWorld("desktop", say)
         for name, actor in (
             (RELAY, DesktopRelay(relay_config, Place(name=RELAY))),
@@ -100,7 +103,7 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
         world.house(MODEL, model_of(resolved, engine_config, toolbox, stack))
         world.house(TOOLS, ToolRunner(toolbox.tools, toolbox.connections))
         world.edges += [uplink(world, folder, paired, reach), OwnersEdge(world, folder)]
-        world.vm = stack.enter_context(ProcessVmPort())
+        world.vm = NotedVmPort(stack.enter_context(ProcessVmPort()), world.contexts[ENGINE])
 
         def ready() -> None:
             say(
@@ -108,7 +111,24 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
             )
 
         world.on_ready = ready
-        return serve(world, open_log("desktop", folder, resolved.settings, world))
+        actors = _recorded(resolved, of_tools, world)
+        return serve(world, open_log("desktop", folder, resolved.settings, world, actors))
+
+
+def _recorded(
+    resolved: Resolved[DesktopSettings], of_tools: dict[str, Any], world: ServiceWorld
+) -> dict[str, RecordedActor]:
+    """Return what the log says of each actor, in the order in which they were housed."""
+    engine = resolved.told(ENGINE, of_tools)
+    configs = {RELAY: resolved.told(RELAY, {}), ENGINE: engine, MODEL: engine}
+    return {
+        name: RecordedActor(
+            kind=type(one.actor).__name__,
+            config=configs.get(name, {}),
+            store="memory" if one.durable is None else "SQLite",
+        )
+        for name, one in world.contexts.items()
+    }
 
 
 def paired_credentials(folder: Path) -> Credentials:

@@ -15,26 +15,32 @@ import msgspec
 
 from actors.accounts.messages import (
     AddAgent,
+    AddOwner,
     Agents,
     Audit,
     Changed,
     Devices,
     ListAgents,
     ListDevices,
+    ListOwners,
     NewPairingCode,
+    RenewToken,
     RevokeAgent,
     RevokeDevice,
+    RevokeOwner,
     RunExplained,
     Runs,
     RunShown,
+    SetOpenLimit,
 )
 from actors.edges.door import MakeLink, PairingCode, PrincipalToken, SignInLink
 from scenarios.graph_files import refusal
 from scenarios.json_text import indented
 from scenarios.service.client import BOOT, LocalCaller, hello_with, plain
 from scenarios.service.config import AgentSettings, Resolved
+from scenarios.service.listing import print_rows
 from scenarios.service.process import say
-from scenarios.service.reach import reach_of
+from scenarios.service.reach import SHA256, reach_of
 from transports.handshake import Hello
 from transports.tcp import connect_unix
 from transports.units import Duration
@@ -73,8 +79,14 @@ def show_code(owner: Owner, *, json: bool) -> int:
         return 0
     sys.stdout.write(f"{told.code}\n")
     say(f"good once, within {Duration(told.expires_in_us)}; on the desktop:")
-    say(f"pullcord desktop pair {told.code} --server HOST:PORT")
+    say(pair_command(told))
     return 0
+
+
+def pair_command(told: PairingCode) -> str:
+    """Return what is to be typed on the desktop."""
+    command = f"pullcord desktop pair {told.code} --server HOST:PORT"
+    return f"{command} --fingerprint {SHA256}{told.fingerprint}" if told.fingerprint else command
 
 
 def show_link(owner: Owner, *, json: bool) -> int:
@@ -94,10 +106,12 @@ def list_devices(owner: Owner, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
+    rows = []
     for one in found:
         state = "revoked" if one.revoked else f"synced {ago(one.synced_ago_us)}"
-        warning = "  A COPY OF ITS TOKEN WAS USED" if one.reused else ""
-        sys.stdout.write(f"{one.device}  {one.name}  {state}, {one.open_runs} open{warning}\n")
+        warning = "A COPY OF ITS TOKEN WAS USED" if one.reused else ""
+        rows.append((one.device, one.name, f"{state}, {one.open_runs} open", warning))
+    print_rows(("desktop", "name", "state", ""), rows)
     if not found:
         say("no device is paired: pullcord devices pair")
     return 0
@@ -105,37 +119,68 @@ def list_devices(owner: Owner, *, json: bool) -> int:
 
 def list_agents(owner: Owner, *, json: bool) -> int:
     """Print the agents."""
-    found = _pages(owner, ListAgents(), "agents")
+    return _list(_pages(owner, ListAgents(), "agents"), "agent", json=json)
+
+
+def list_owners(owner: Owner, *, json: bool) -> int:
+    """Print every owner, to the administrator."""
+    return _list(_pages(owner, ListOwners(), "agents"), "owner", json=json)
+
+
+def _list(found: list[Any], kind: str, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
+    rows = []
     for one in found:
         state = "revoked" if one.revoked else f"seen {ago(one.seen_ago_us)}"
-        scopes = " ".join(one.scopes)
-        sys.stdout.write(f"{one.principal}  {one.name}  {state}, {one.open_runs} open  {scopes}\n")
+        scopes = ""
+        if kind == "agent":
+            state += f", {one.open_runs} of {one.open_limit} open"
+            scopes = " ".join(one.scopes)
+        rows.append((one.principal, one.name, state, scopes))
+    print_rows((kind, "name", "state", "scopes" if kind == "agent" else ""), rows)
     if not found:
-        say("there is no agent: pullcord agents add NAME")
+        say(f"there is no {kind}: pullcord {kind}s add NAME")
     return 0
 
 
 def add_agent(owner: Owner, name: str, *, json: bool) -> int:
     """Add an agent, and print its token: this once."""
-    told: PrincipalToken = owner.ask(AddAgent(name=name))
+    return _give(owner.ask(AddAgent(name=name)), json=json)
+
+
+def add_owner(owner: Owner, name: str, *, json: bool) -> int:
+    """Add an owner, and print its token: this once."""
+    return _give(owner.ask(AddOwner(name=name)), json=json)
+
+
+def renew(owner: Owner, principal: str, *, json: bool) -> int:
+    """Give an agent, or the owner itself, a new token, and print it; the old one has ended."""
+    return _give(owner.ask(RenewToken(principal=principal)), json=json)
+
+
+def _give(told: PrincipalToken, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented(plain(told)))
         return 0
     sys.stdout.write(f"{told.token}\n")
     say(f"this is the token of {told.name} ({told.principal}); the server keeps only its hash")
-    say("the agent needs it as PULLCORD_TOKEN, and PULLCORD_SERVER")
+    if told.principal.startswith("own_"):
+        say("the owner needs it as PULLCORD_TOKEN, and --server HOST:PORT with each command")
+    else:
+        say("the agent needs it as PULLCORD_TOKEN, and PULLCORD_SERVER")
     return 0
 
 
 def revoke(owner: Owner, principal: str, *, json: bool) -> int:
-    """Remove a device or an agent."""
-    device = principal.startswith("dev_")
-    told: Changed = owner.ask(
-        RevokeDevice(device=principal) if device else RevokeAgent(agent=principal)
-    )
+    """Remove a device, an agent or an owner."""
+    body: RevokeDevice | RevokeOwner | RevokeAgent = RevokeAgent(agent=principal)
+    if principal.startswith("dev_"):
+        body = RevokeDevice(device=principal)
+    elif principal.startswith("own_"):
+        body = RevokeOwner(owner=principal)
+    told: Changed = owner.ask(body)
     if json:
         sys.stdout.write(indented(plain(told)))
     else:
@@ -143,7 +188,23 @@ def revoke(owner: Owner, principal: str, *, json: bool) -> int:
     return 0
 
 
-def _pages(owner: Owner, body: ListDevices | ListAgents, field: str) -> list[Any]:
+def limit(owner: Owner, principal: str, runs: int | None, *, json: bool) -> int:
+    """Say how many open runs a device or an agent may have; None is the server's default."""
+    if runs is not None and runs < 1:
+        cure = "remove it if it shall have none"
+        raise refusal("RUNS", "at least 1 run can be open", cure)
+    told: Changed = owner.ask(SetOpenLimit(principal=principal, open_limit=runs))
+    if json:
+        sys.stdout.write(indented(plain(told)))
+    else:
+        most = "as many open runs as the server's default says"
+        if runs is not None:
+            most = "1 open run" if runs == 1 else f"{runs} open runs"
+        say(f"{told.subject} may have {most}")
+    return 0
+
+
+def _pages(owner: Owner, body: ListDevices | ListAgents | ListOwners, field: str) -> list[Any]:
     """Return the rows of every page."""
     rows: list[Any] = []
     while True:

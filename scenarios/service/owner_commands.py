@@ -103,6 +103,104 @@ def agents_revoke(
     return revoke(owner_of(reach, folder), agent, json=json)
 
 
+def devices_limit(
+    device: Annotated[str, flag("Its id, as `devices list` prints it.")],
+    runs: Annotated[int | None, flag("How many; without it the server's default.")] = None,
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Say how many runs for a desktop may be open; more are refused."""
+    from scenarios.service.owner import limit
+
+    return limit(owner_of(reach, folder), device, runs, json=json)
+
+
+def agents_renew(
+    agent: Annotated[str, flag("Its id, as `agents list` prints it.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Give an agent a new token, and print it: this once. The old one ends at once."""
+    from scenarios.service.owner import renew
+
+    return renew(owner_of(reach, folder), agent, json=json)
+
+
+def agents_limit(
+    agent: Annotated[str, flag("Its id, as `agents list` prints it.")],
+    runs: Annotated[int | None, flag("How many; without it the server's default.")] = None,
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Say how many runs of an agent may be open; more are refused."""
+    from scenarios.service.owner import limit
+
+    return limit(owner_of(reach, folder), agent, runs, json=json)
+
+
+def owners_add(
+    name: Annotated[str, flag("What you call it.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Add an owner with agents and desktops of its own, and print its token: this once."""
+    from scenarios.service.owner import add_owner
+
+    return add_owner(owner_of(reach, folder), name, json=json)
+
+
+def owners_list(
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """List the owners: id, name, last seen."""
+    from scenarios.service.owner import list_owners
+
+    return list_owners(owner_of(reach, folder), json=json)
+
+
+def owners_renew(
+    owner: Annotated[str, flag("Its id, as `owners list` prints it.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Give yourself a new token, and print it: this once. The old one ends at once."""
+    from scenarios.service.owner import renew
+
+    return renew(owner_of(reach, folder), owner, json=json)
+
+
+def owners_revoke(
+    owner: Annotated[str, flag("Its id, as `owners list` prints it.")],
+    /,
+    *,
+    json: Annotated[bool, switch(JSON_HELP)] = False,
+    reach: Annotated[ReachFlags, Flat] = NOWHERE,
+    folder: Annotated[Path | None, ServerFolder] = None,
+) -> int:
+    """Remove an owner, with its agents and desktops."""
+    from scenarios.service.owner import revoke
+
+    return revoke(owner_of(reach, folder), owner, json=json)
+
+
 def owner_of(reach: ReachFlags, folder: Path | None) -> Owner:
     """Return the owner who asks: over the local socket, or with a token where a server is named."""
     from scenarios.service.config import AgentSettings, resolve

@@ -7,7 +7,10 @@ import platform
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 from actors.errors import SimulationError
 from actors.stores.failures import StoreError
@@ -17,6 +20,7 @@ from scenarios.graph_files import refusal
 from scenarios.problems import printable
 from scenarios.service.config import LogSettings, without_password
 from scenarios.service.files import store_problem
+from scenarios.service.recorded import SHARED, RecordedActor
 from scenarios.service.world import ServiceWorld
 from transports.version import VERSION
 
@@ -30,9 +34,21 @@ def say(text: str) -> None:
 
 
 def open_log(
-    name: str, folder: Path, settings: LogSettings, world: ServiceWorld
+    name: str,
+    folder: Path,
+    settings: LogSettings,
+    world: ServiceWorld,
+    actors: Mapping[str, RecordedActor],
 ) -> RotatingRecorder:
-    """Return the log of a process. ScenarioError if it can't be written."""
+    """Return the log of a process, of which `actors` says what each is.
+
+    ScenarioError if it can't be written.
+    """
+    if settings.record:
+        world.snapshot_limit_bytes = settings.log_files * settings.log_size // 2
+        shared = [each.store for each in actors.values() if each.store in SHARED]
+        for store in shared:
+            say(f"other servers may write to {store} too, so this log can't be replayed")
     header = HeaderRecord(
         scenario=name,
         digest="",
@@ -46,6 +62,7 @@ def open_log(
         transport="tcp",
         processes="separate",
         speed=1.0,
+        actors=msgspec.to_builtins(actors) if settings.record else {},
         resolved={},
     )
     began = {"epoch_us": world.epoch_us, "pid": os.getpid(), "payloads": settings.record}

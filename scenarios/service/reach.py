@@ -25,6 +25,7 @@ from transports.listening import Address, parse_address
 from transports.tcp import connect_tcp
 
 FINGERPRINT_CHARS = 64
+SHA256 = "sha256:"  # may stand before a fingerprint
 
 # What a reason for a broken link has in it, and what to do then; the first that fits.
 CURES = (
@@ -91,7 +92,7 @@ def reach_of(settings: ReachSettings, origins: Mapping[str, str]) -> Reach:
         raise refusal(origins["server"], str(error)) from None
     if not address.port:
         raise refusal(origins["server"], "0 is no server's port")
-    fingerprint = settings.fingerprint.lower().replace(":", "")
+    fingerprint = settings.fingerprint.lower().removeprefix(SHA256).replace(":", "")
     if fingerprint and (
         len(fingerprint) != FINGERPRINT_CHARS or set(fingerprint) - set("0123456789abcdef")
     ):

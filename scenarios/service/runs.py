@@ -27,8 +27,8 @@ from actors.messages import TERMINAL
 from scenarios.graph_files import refusal
 from scenarios.graph_progress import one_line
 from scenarios.json_text import indented
-from scenarios.problems import printable
 from scenarios.service.client import plain
+from scenarios.service.listing import print_rows
 from scenarios.service.owner import Owner, ago
 from scenarios.service.process import say
 from scenarios.service.why import words_of
@@ -42,8 +42,9 @@ def list_runs(owner: Owner, asked: ListRuns, limit: int, *, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
-    for one in found:
-        sys.stdout.write(f"{one.command_id}  {one.slug}  {_standing(one)}\n")
+    print_rows(
+        ("run", "slug", "state"), [(one.command_id, one.slug, _standing(one)) for one in found]
+    )
     if not found:
         say("there is no such run")
     return 0
@@ -126,12 +127,14 @@ def show_audit(owner: Owner, limit: int, *, everybody: bool, json: bool) -> int:
     if json:
         sys.stdout.write(indented([plain(one) for one in found]))
         return 0
+    rows = []
     for one in found:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.at_us / 1e6))
-        words = [when, one.who or "nobody", one.act, one.subject, one.outcome]
-        words += [f"from {one.address}"] if one.address else []
-        words += [f"{one.count} times in a minute"] if one.count > 1 else []
-        sys.stdout.write(f"{printable('  '.join(word for word in words if word))}\n")
+        source = f"from {one.address}" if one.address else ""
+        often = f"{one.count} times in a minute" if one.count > 1 else ""
+        who = one.who or "nobody"
+        rows.append((when, who, one.act, one.subject, one.outcome, source, often))
+    print_rows(("when", "who", "what", "on", "outcome", "", ""), rows)
     if not found:
         say("nothing is in the audit yet")
     return 0

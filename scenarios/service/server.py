@@ -14,6 +14,7 @@ from actors.stores.failures import StoreError
 from actors.stores.sqlite import SqliteStore
 from scenarios.graph_files import refusal
 from scenarios.problems import quote
+from scenarios.service.certificate import strange_fingerprint
 from scenarios.service.config import Resolved, ServerSettings, without_password
 from scenarios.service.doors import Doors
 from scenarios.service.files import (
@@ -26,6 +27,7 @@ from scenarios.service.files import (
 )
 from scenarios.service.process import open_log, say, serve
 from scenarios.service.reach import is_here, server_context
+from scenarios.service.recorded import RecordedActor
 from scenarios.service.web import web_edge
 from scenarios.service.world import ServiceWorld
 from transports.connection import Peer
@@ -46,9 +48,7 @@ POSTGRES = ("postgresql://", "postgres://")
 def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code. ScenarioError for what can be mended."""
     settings, origins = resolved.settings, resolved.origins
-    # What other processes do in the same database is looked at only where there may be some.
-    usual = {"shared": is_postgres(settings.store)}
-    config = resolved.table("server", AccountedServer.Config, usual)
+    config = server_config(resolved)
     address = listening_address(settings, origins)
     tls = server_context(settings.tls_cert, settings.tls_key, origins)
     make_folder(folder)
@@ -64,6 +64,8 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
         me = Peer(protocol=PROTOCOL, name=SERVER, boot=f"{world.seed:x}")
         gateway = Gateway(me, world, pairing_key(folder), log_link)
+        if tls is not None:
+            gateway.fingerprint = strange_fingerprint(tls)
         doors = Doors(
             gateway,
             address,
@@ -85,11 +87,37 @@ def run_server(resolved: Resolved[ServerSettings], folder: Path) -> int:
 
         world.on_ready = ready
         try:
-            return serve(world, open_log(SERVER, folder, settings, world))
+            log = open_log(
+                SERVER,
+                folder,
+                settings,
+                world,
+                {
+                    SERVER: RecordedActor(
+                        kind=AccountedServer.__name__,
+                        config=resolved.told("server", usual_config(settings)),
+                        store="PostgreSQL" if is_postgres(settings.store) else "SQLite",
+                    )
+                },
+            )
+            return serve(world, log)
         finally:
             store.close()
     finally:
         lock.release()
+
+
+def server_config(resolved: Resolved[ServerSettings]) -> AccountedServer.Config:
+    """Return what the server itself is told."""
+    usual = usual_config(resolved.settings)
+    config: AccountedServer.Config = resolved.table("server", AccountedServer.Config, usual)
+    return config
+
+
+def usual_config(settings: ServerSettings) -> dict[str, Any]:
+    """Return what a server is told unless its settings say otherwise."""
+    # What other processes do in the same database is looked at only where there may be some.
+    return {"shared": is_postgres(settings.store)}
 
 
 def first_steps(address: Address) -> Iterator[str]:

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Final
 
 from scenarios import cli, watch_parent
+from scenarios.service.agent import INTERRUPTED
 from scenarios.service.config import PREFIX
 
 LIMIT_S: Final = 20.0  # for a process to say something; a busy machine takes some seconds
@@ -158,6 +159,8 @@ class Stage:
         out, err = io.StringIO(), io.StringIO()
         with self._as_environment(), redirect_stdout(out), redirect_stderr(err):
             code = cli.application()(words, print_error=False)
+        if code == INTERRUPTED:  # it heeds Ctrl-C itself, and the tour does too
+            raise KeyboardInterrupt
         return int(code or 0), out.getvalue(), err.getvalue()
 
     def _environment(self) -> Mapping[str, str]:

@@ -23,6 +23,8 @@ from actors.edges.tools.runner import ToolRunner
 from actors.errors import UnhandledMessageError, describe_turn
 from actors.host import TURN_FAILED, HostContext
 from actors.network import DISCONNECTED, Network
+from actors.rewind import Chance
+from actors.simulator import Due
 from actors.stores.failures import (
     DamagedStoreError,
     StoreError,
@@ -33,12 +35,16 @@ from actors.supervisor import RestartPolicy
 from logs.record import Recorder
 from scenarios.service.clock import WallClock
 from scenarios.service.meter import Meter
+from scenarios.service.snapshot import write_stores
 from transports.envelope import Envelope
-from transports.memory import DOWN, Post
+from transports.memory import DOWN, Everywhere
+from transports.units import DURATION_LIMIT_US
 
 FULL = "the disk is full, or can't be written"
 TRACE_PAUSE_US = 60_000_000  # a failure that comes again and again must not fill a disk
 OUTSIDE = (LiveModel, ToolRunner)  # actors whose waiting is done by tasks
+CLOCK_STEP_US = 10_000  # a clock that is set right goes a few in a second; a deadline has seconds
+CLOCK, DISK = "the wall clock", "the disk"  # what is named as the cause in the log
 AGAIN_S = 1.0  # between two starts of an actor whose store can't be read
 UNUSABLE = (DamagedStoreError, UnreadableRowError)  # what no new start mends
 
@@ -71,37 +77,26 @@ class StampKeeper(Protocol):
         """Keep from now on what this tells; return what was kept last, 0 for nothing."""
 
 
-class _Ways(dict[str, Post]):
-    """The ways out of an actor: all alike, whatever the name."""
-
-    def __init__(self, post: Post) -> None:
-        self._post = post
-
-    def __missing__(self, _name: str) -> Post:
-        return self._post
-
-
 class ServiceContext(DurableContext):
     """One actor of a deployed process."""
 
-    __slots__ = ("stamped",)
+    __slots__ = ("ahead_us", "chance", "could_write")
 
     _world: ServiceWorld
 
     def reset(self) -> None:
-        """Be as new, with ways to everywhere."""
-        self.stamped = (-1, 0)  # a turn's time, and the wall time then
+        """Be as new."""
+        self.ahead_us = 0  # how far its wall clock is ahead of the world's
+        self.could_write = True  # as the log has it
+        self.chance: Chance | None = None  # where it was before the turns that wait for a commit
         super().reset()
 
     @property
     def stamp_us(self) -> int:
         """Wall time since 1970, as of the beginning of the turn; it never goes back."""
-        if self.shared is not None:
-            return super().stamp_us
-        turn_us, stamp_us = self.stamped
-        if turn_us != self.turn_us:
-            stamp_us = self._world.stamp_us(self.name)
-            self.stamped = (self.turn_us, stamp_us)
+        stamp_us = super().stamp_us
+        if self.shared is None:
+            self._world.wall.has_told(stamp_us)
         return stamp_us
 
     def release(self) -> None:
@@ -130,6 +125,9 @@ class ServiceWorld(DurableWorld):
         self.meter = Meter()
         self.on_ready: Callable[[], None] = lambda: None
         self.wall = WallClock()
+        self._kept_us = 0  # what the stores have seen of the wall clock: no stamp comes before it
+        self._made_s = time.perf_counter()  # when the world's time begins
+        self.snapshot_limit_bytes = 0  # of the stores, at the log's beginning; 0 leaves them out
         self._flush: Callable[[], None] = lambda: None
         self._up = False  # whether every actor has begun
         self._unwritten: set[str] = set()  # whose store can't be written, as was told
@@ -145,7 +143,7 @@ class ServiceWorld(DurableWorld):
     def house(self, name: str, actor: Actor, store: DurableStore | None = None) -> None:
         """Add an actor, with a store on disk or with one that is gone at the end."""
         self.add(name, actor)
-        self.contexts[name].links = _Ways(self.deliver_now)
+        self.contexts[name].links = Everywhere(self.deliver_now)
         if store is not None:
             self.keep(name, store)
 
@@ -178,9 +176,32 @@ class ServiceWorld(DurableWorld):
         stores: list[object] = [context.durable for context in self.contexts.values()]
         keepers = [store for store in stores if isinstance(store, StampKeeper)]
         kept_us = [store.keep_stamps(lambda: self.wall.latest_us) for store in keepers]
-        said = self.wall.go_on_from(max(kept_us, default=0))
+        self._kept_us = max(kept_us, default=0)
+        said = self.wall.go_on_from(self._kept_us)
         if said:
             self.say(said)
+
+    def _begin_time(self) -> None:
+        """Let time have begun when the wall clock was read, with the process."""
+        super()._begin_time()
+        self._zero_s -= time.perf_counter() - self._made_s
+
+    def _look(self, actor: ServiceContext) -> None:
+        """Record what an actor is about to see that is no input: wall clock and disk.
+
+        Its wall clock is the world's time, set right where the process's has gone another way, as
+        after a sleep: so a log that has the jumps has every stamp.
+        """
+        right_us = self.epoch_us + self.now_us
+        by_us = self.wall.tell()[0] - right_us - actor.ahead_us
+        if abs(by_us) > CLOCK_STEP_US or right_us + actor.ahead_us < self._kept_us:
+            by_us = max(min(by_us, DURATION_LIMIT_US), -DURATION_LIMIT_US)
+            actor.ahead_us += by_us
+            self.shift_clock(actor.name, CLOCK, by_us)
+        writable = actor.store.writable
+        if writable is not actor.could_write:
+            actor.could_write = writable
+            self.tell(actor.name, DISK, "writable" if writable else "unwritable")
 
     # Messages
 
@@ -227,6 +248,10 @@ class ServiceWorld(DurableWorld):
         for edge in self.edges:
             await edge.open()
         await open_outside(self.contexts.values(), OUTSIDE, nursery, self.deliver_now)
+        if self.recorder is not None and self.snapshot_limit_bytes:
+            stores = {name: one.durable for name, one in self.contexts.items()}
+            for line in write_stores(stores, self.recorder, self.flush, self.snapshot_limit_bytes):
+                self.say(line)
 
     async def _keep_time(self) -> None:
         assert self._nursery is not None, "every actor has begun"
@@ -245,6 +270,29 @@ class ServiceWorld(DurableWorld):
 
     # Turns
 
+    async def _take_message(self, actor: HostContext, envelope: Envelope[Any]) -> None:
+        assert isinstance(actor, ServiceContext)
+        self._look(actor)
+        await super()._take_message(actor, envelope)
+
+    async def _take_due(self, actor: HostContext, due: Due) -> None:
+        assert isinstance(actor, ServiceContext)
+        self._look(actor)
+        await super()._take_due(actor, due)
+
+    async def _take_one(self, actor: DurableContext, turn: Any, take: Callable[[], Any]) -> None:
+        assert isinstance(actor, ServiceContext)
+        if not actor.held:
+            actor.chance = Chance(actor)
+        await super()._take_one(actor, turn, take)
+
+    async def _fail_all(self, actor: DurableContext, turn: Any, error: StoreError) -> None:
+        assert isinstance(actor, ServiceContext)
+        if actor.chance is not None:  # how much was drawn until the disk failed is in no log
+            actor.chance.go_back()
+        self._tell_store(actor.name, False, error.sentence)
+        await super()._fail_all(actor, turn, error)
+
     async def _in_turn(self, actor: DurableContext, turn: Any, take: Callable[[], Any]) -> None:
         with self.meter.turns.measured():
             await super()._in_turn(actor, turn, take)
@@ -256,17 +304,15 @@ class ServiceWorld(DurableWorld):
             self._tell_store(actor.name, actor.store.writable, FULL)
 
     async def _boot(self, actor: HostContext) -> None:
+        assert isinstance(actor, ServiceContext)
         while True:
+            self._look(actor)
             try:
                 await super()._boot(actor)
             except _NotBegunError:  # a loop, since a disk may stay full for days
                 await trio.sleep(AGAIN_S)
             else:
                 return
-
-    async def _fail_all(self, actor: DurableContext, turn: Any, error: StoreError) -> None:
-        self._tell_store(actor.name, False, error.sentence)
-        await super()._fail_all(actor, turn, error)
 
     def _tell_store(self, name: str, writable: bool, why: str) -> None:
         """Say that a store can't be written, and that it can again: each change once."""

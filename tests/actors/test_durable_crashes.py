@@ -7,12 +7,13 @@ run ends, its agent learns it, its Graph starts at most once, and nothing is lef
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
+from actors.actor import Place
 from actors.agent import Agent
 from actors.chance import Durations
 from actors.engine import Engine
@@ -47,7 +48,9 @@ Crash = tuple[str, int, bool]  # whose process, at the how manieth of its points
 
 
 class Play:
-    """One story on stores of a kind, with one crash or none."""
+    """One story on stores of a kind, with one crash or none. `serve` makes another server."""
+
+    serve: Callable[[Place], Server] | None = None
 
     def __init__(
         self, kind: str, story: str, crash: Crash | None = None, until_us: int = UNTIL_US
@@ -69,6 +72,7 @@ class Play:
         self.sim: Any  # what a durable world has besides is asked of it
         self.sim = make_cell(
             server=Server.Config(reconcile=True),
+            serve=self.serve,
             relay=Relay.Config(
                 poll_us=Duration(4 * S),
                 phase_us=Durations.parse("2s"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.deployment import seconds_of, usage_of
-from bench.load import main, quantile, slope
+from bench.load import SAMPLES, main, quantile, slope
 from tests.postgresql import connect, server
 
 SMALL = ["--desktops", "5", "--agents", "3"]
@@ -57,6 +57,20 @@ def test_desktops_and_agents_load_a_server_that_makes_no_mistake(
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
     if mine:
         assert sorted(os.sched_getaffinity(0)) == mine
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_runs_leave_a_server_as_large_as_the_first_thirty_thousand(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    given = ["--desktops", "100", "--agents", "100", "--runs", "100000"]
+    main([*given, "--folder", str(tmp_path)])
+    lines = told(capsys.readouterr().out)
+    assert lines["errors"] == ["none"]
+    # A file keeps the size of its fullest minute: what is over is deleted once a minute.
+    for what, factor in (("memory", 1.1), ("files", 1.5)):
+        sizes = [int(size) for size in lines[what][: SAMPLES + 1]]
+        assert max(sizes[4:]) <= factor * max(sizes[:4]), what
 
 
 def test_a_load_lasts_as_long_as_it_is_told(

@@ -104,6 +104,24 @@ def test_a_cause_in_the_file_before_is_none(tmp_path: Path) -> None:
         assert [record.cause for record in one.records[:3]] == [0, 0, 2]
 
 
+def test_files_that_are_written_whole_go_on_with_numbers_and_causes(tmp_path: Path) -> None:
+    log = recorder(tmp_path, files=99, whole=True)
+    turns: list[int] = []
+    for number in range(1, 40):
+        cause = turns[-1] if turns else 0
+        turns.append(log.message(number, Envelope(number, "relay", "server", 0, cause, SYNC)))
+        log.flush()
+    log.close("stopped")
+    found = sections(tmp_path)
+    assert len(found) > 3
+    records = [record for one in found for record in one.records]
+    assert [record.n for record in records] == list(range(1, len(records) + 1))
+    messages = [record for record in records if isinstance(record, MessageRecord)]
+    assert [record.n for record in messages] == turns
+    assert [record.cause for record in messages] == [0, *turns[:-1]]
+    assert [record.envelope.cause for record in messages] == [0, *turns[:-1]]
+
+
 def test_a_new_start_writes_a_new_file(tmp_path: Path) -> None:
     kill(recorder(tmp_path))
     recorder(tmp_path).close("stopped")
@@ -158,7 +176,11 @@ def test_a_full_disk_loses_records_and_says_so_once(
     record_syncs(log, 1)
     log.close("stopped")
     assert said[1:] == [f"the log goes on in {tmp_path}; 6 records are lost"]
-    assert [len(one.records) for one in sections(tmp_path)] == [1, 3]
+    found = sections(tmp_path)
+    assert [len(one.records) for one in found] == [1, 3]
+    began = found[1].records[0]
+    assert isinstance(began, EventRecord)
+    assert began.fields == {"epoch_us": 5, "lost": 6}
 
 
 def test_what_has_no_json_is_left_out(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Graphs are found by path, by the name they were saved under, and among the shipped ones."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,8 @@ def test_what_can_not_be_read_is_told() -> None:
     Path("latin.js").write_bytes(b"\xff")
     assert "more than 1,048,576 bytes" in refused("big.js")
     assert "no text in UTF-8" in refused("latin.js")
+    os.mkfifo("pipe.js")
+    assert "a pipe or a socket, and no file" in refused("pipe.js")
     Path("a.js").write_text("return 1")
     library = library_of(find_graph("a.js"))
     assert dict(library) == {"a.js": "return 1"}

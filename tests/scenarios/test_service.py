@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Queue
@@ -239,6 +240,37 @@ def test_the_same_with_the_servers_runs_in_postgresql(deployed: Deployment) -> N
     deployed.environment["PULLCORD_STORE"] = address()
     everything_is_killed(deployed)
     assert not (deployed.folder / "server" / "server.db").exists()
+
+
+def test_what_was_recorded_is_done_again_and_has_no_secret(deployed: Deployment) -> None:
+    """A server is killed while a run executes; both logs are replayed, that of the scripts too."""
+    it = deployed
+    it.environment["PULLCORD_RECORD"] = "1"
+    (it.folder / "asked").touch()
+    server = it.serve()
+    it.introduce()
+    desktop = it.run_desktop()
+    it.share()
+    it.until_listed()
+    ticket = it.queue("Ada")
+    it.until(ticket, "running")
+    it.until_asked("Ada")
+    server.kill()
+    server = it.serve()
+    it.gate.touch()
+    assert it.until(ticket, "completed").result == {"words": "Good day", "who": "Ada"}
+    assert (desktop.stop(), server.stop()) == (0, 0)
+    for part, starts in (("server", 2), ("desktop", 1)):
+        done = it.command("replay", str(it.folder / part), "--format", "json")
+        assert done.code == 0, done
+        told = json.loads(done.out)
+        assert (told["equal"], told["replications"], told["left_out"]) == (True, starts, [])
+        assert told["records"] > 50
+    device = tomllib.loads((it.folder / "desktop" / "credentials.toml").read_text())["token"]
+    key = (it.folder / "server" / "pairing.key").read_text().strip()
+    for path in it.folder.glob("*/logs/*"):
+        text = path.read_text()
+        assert [secret for secret in (it.token, device, key) if secret in text] == []
 
 
 def everything_is_killed(deployed: Deployment) -> None:

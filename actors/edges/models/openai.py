@@ -40,6 +40,7 @@ from actors.text import units
 DONE = "[DONE]"  # ends a stream, in most servers
 CUT_SHORT = "length"
 FILTERED = "content_filter"
+REFUSAL_LIMIT_CHARS = 300  # of what a model says when it refuses
 
 
 class _Function(msgspec.Struct, frozen=True):
@@ -47,10 +48,13 @@ class _Function(msgspec.Struct, frozen=True):
     arguments: str | None = None
 
 
+NO_FUNCTION = _Function()
+
+
 class _Call(msgspec.Struct, frozen=True):
-    index: int = 0
+    index: int | None = None  # some servers have none, or null
     id: str | None = None
-    function: _Function = _Function()
+    function: _Function | None = None
 
 
 class _Delta(msgspec.Struct, frozen=True):
@@ -160,12 +164,13 @@ class OpenAiAnswer:
             return
         if delta.content or delta.reasoning_content or delta.reasoning or delta.refusal:
             self._spent.piece()
-        self._refusal += delta.refusal or ""
+        if len(self._refusal) < REFUSAL_LIMIT_CHARS:
+            self._refusal += delta.refusal or ""
         if delta.content:
             self._grow(delta.content)
             self._text.append(delta.content)
         for call in delta.tool_calls or ():
-            function = call.function
+            function = call.function or NO_FUNCTION
             self._spent.piece()
             self._grow(function.arguments or "")
             self._calls.take(call.index, call.id, function.name, function.arguments)
@@ -181,7 +186,7 @@ class OpenAiAnswer:
         if self._reason == CUT_SHORT:
             raise cut_short(self._ask, self._spent)
         if self._refusal or self._reason == FILTERED:
-            words = self._refusal[:300] or "its filter stopped the answer"
+            words = self._refusal[:REFUSAL_LIMIT_CHARS] or "its filter stopped the answer"
             raise BackendError("refused", f"the model refuses: {words}", retryable=False)
         return value_or_calls(self._ask, "".join(self._text), self._calls)
 

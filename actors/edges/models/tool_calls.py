@@ -70,9 +70,13 @@ class Pieces:
         return len(self._calls)
 
     def take(self, key: Any, id_: str | None, name: str | None, piece: str | None) -> None:
-        """Take a piece. A key that comes with another id begins another call."""
+        """Take a piece. A key that comes with another id begins another call.
+
+        So does a name where there is no key.
+        """
         found = next((one for one in reversed(self._calls) if one[0] == key), None)
-        if found is None or (id_ and found[1] and id_ != found[1]):
+        other = found is not None and id_ and found[1] and id_ != found[1]
+        if found is None or other or (key is None and name and found[2]):
             if len(self._calls) >= CALLS_LIMIT:
                 sentence = f"the answer has more than {CALLS_LIMIT} tool calls"
                 raise BackendError("too_large", sentence, retryable=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -12,12 +12,13 @@ from typing import Any
 
 import msgspec
 
-from actors.actor import Row, TableSpec
+from actors.actor import Key, Row, TableSpec
 from actors.stores.database import DatabaseStore
 from actors.stores.failures import DamagedStoreError, StoreError, UnusableStoreError
+from actors.stores.rows import read_key
 from actors.stores.sqlite.lock import Lock
 from actors.stores.sqlite.reserve import Reserve
-from actors.stores.sqlite.table import DEFINITIONS, SqliteTable
+from actors.stores.sqlite.table import DEFINITIONS, SqliteTable, quoted
 from actors.stores.sqlite.transaction import SQLITE_ERRORS, Transaction, in_words, may_be_full
 
 APPLICATION_ID = 0x70756C6C  # "pull", in a file's header: `file` and SQLite show it
@@ -30,6 +31,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 STATEMENTS_KEPT = 512  # more than a server's tables and searches have, so each is parsed once
 LOG_LIMIT_BYTES = 16 << 20  # the log is cut back to this once it is copied; 4 MiB is usual
+DUMP_ROWS = 256  # read at once: a row has up to 600,000 characters
 BUSY_TIMEOUT_S = 5.0  # how long another program, the sqlite3 command say, may hold a write lock
 
 
@@ -77,6 +79,22 @@ class SqliteStore(DatabaseStore):
         except KeyError:
             table = self._tables[spec.name] = SqliteTable(spec, self._transaction)
             return table
+
+    def dump(self) -> Iterator[tuple[str, list[tuple[Key, str | bytes]]]]:
+        """Yield all rows as they are kept, JSON or msgpack, with their table's name, in parts.
+
+        Also those of tables that nobody has opened, but not what is its host's. Raises StoreError.
+        """
+        names = self._transaction.read(f"SELECT name FROM {DEFINITIONS} ORDER BY name")  # noqa: S608  our own
+        for name in [name for (name,) in names if name != CLOCK.name]:
+            table, last, above = quoted(name), "", ">="  # no key is below the empty text
+            while above:
+                sql = f"SELECT key, row FROM {table} WHERE key {above} ? ORDER BY key LIMIT ?"  # noqa: S608  quoted
+                found = self._transaction.read(sql, (last, DUMP_ROWS))
+                if found:
+                    yield name, [(read_key(key), data) for key, data in found]
+                    last = found[-1][0]
+                above = ">" if len(found) == DUMP_ROWS else ""
 
     def keep_stamps(self, latest_us: Callable[[], int]) -> int:
         """Keep with each commit what this tells; return what was kept last, 0 for nothing.

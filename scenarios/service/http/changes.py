@@ -26,6 +26,7 @@ from scenarios.service.http.guard import Refusal
 from scenarios.service.http.pages import Pages, named
 from scenarios.service.http.sessions import Session
 from scenarios.service.http.words import S, plain
+from scenarios.service.owner import pair_command
 
 NAME_LIMIT_CHARS = 100  # of a new agent
 MAY: dict[str, tuple[Scope, ...]] = {
@@ -150,7 +151,8 @@ class Changes:
         await read_form(request, session.form_key)
         told = await self._desk.ask(session, NewPairingCode(), PairingCode)
         minutes = told.expires_in_us // (60 * S)
-        return self._desk.page("pair", session, code=told.code, minutes=minutes)
+        command = pair_command(told)
+        return self._desk.page("pair", session, code=told.code, command=command, minutes=minutes)
 
     def _token(self, session: Session, told: PrincipalToken, *, mine: bool = False) -> Response:
         return self._desk.page("token", session, name=plain(told.name), token=told.token, mine=mine)

@@ -52,9 +52,9 @@ def play(story: str, hook: Kill, drop: Drop | None = None) -> tuple[Simulator, T
     return play_with("recommended", story, hook, drop, serve)
 
 
-def wrong(sim: Simulator, trace: Trace) -> list[str]:
+def wrong(sim: Simulator, trace: Trace, unheard: int = 0) -> list[str]:
     """What is not as it must be in the end."""
-    found = complaints(sim, trace)
+    found = complaints(sim, trace, unheard=unheard)
     for run in rows(sim, "server", "runs"):
         want = ["run.queue", *["run.start"] * (run.started_us is not None), f"run.{run.status}"]
         acts = [row for row in rows(sim, "server", "audit") if row.subject == run.command_id]

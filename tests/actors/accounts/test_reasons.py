@@ -72,6 +72,15 @@ def test_what_a_new_server_knows_of_a_contact_is_not_as_exact() -> None:
     assert reason(place, run) == "away"
 
 
+def test_another_server_may_have_heard_of_it_since() -> None:
+    place = Place(server=Deployed(shared=True))
+    run = place.queued()
+    place.server.context.now_us += 3 * POLL_US + 6 * S
+    assert reason(place, run) == "takes_none"
+    place.server.context.now_us += 60 * S
+    assert reason(place, run) == "away"
+
+
 def test_how_many_runs_come_first() -> None:
     place = Place()
     first, second, third = place.queued(), place.queued(), place.queued()
@@ -84,6 +93,8 @@ def test_how_many_runs_come_first() -> None:
     assert reason(place, second) == "behind_others"
     place.server.complete(place.device, first)
     assert [ahead(run) for run in (second, third)] == [0, 1]
+    assert place.server.start_run(place.device, third)
+    assert ahead(second) == 1, "one that was let start before its turn"
 
 
 def test_a_desktop_that_syncs_and_takes_nothing() -> None:
@@ -110,8 +121,8 @@ def test_strangers_are_told_nothing() -> None:
     server = Deployed()
     place, other = Place(1, server), Place(2, server)
     run = place.queued()
-    for asked in (run, "no-such-run"):
+    for asked, outcome in ((run, "another's"), ("no-such-run", "unknown")):
         body = ExplainRun(command_id=asked)
         assert server.told(other.agent, body, Failure) == NOT_FOUND
+        assert (other.agent, "ExplainRun", asked, outcome) in server.acts(other.owner)
         assert server.owner(body, Failure, other.owner).code == "not_found"
-    assert [each for each in server.acts(other.owner) if each[1] == "ExplainRun"] != []

@@ -352,8 +352,8 @@ STEPS = st.lists(
 class Crowd:
     """Two owners, each with two agents and a device, who say whatever they like."""
 
-    def __init__(self) -> None:
-        self.server = Deployed(agent_limit=LIMIT, device_limit=LIMIT + 1)
+    def __init__(self, server: Deployed | None = None) -> None:
+        self.server = server or Deployed(agent_limit=LIMIT, device_limit=LIMIT + 1)
         self.owners = [self.server.add_owner() for _ in range(OWNERS)]
         self.agents = [self.server.add_agent(self.owners[n % OWNERS]) for n in range(AGENTS)]
         self.devices = [self.server.add_device(self.owners[n]) for n in range(DEVICES)]

@@ -53,6 +53,30 @@ def test_it_is_found_by_ticket_and_by_execution(name: str) -> None:
     assert chronicle.find("other") is None
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        done({"a": [1]}, total_tokens=5, reported_cost=0.5, result_truncated=True),
+        done(),
+        done(status="failed", error="it broke"),
+    ],
+)
+def test_an_end_is_told_again_as_it_was_posted(end: Completion) -> None:
+    chronicle = opened()
+    chronicle.began(command("r1"), 1, 100)
+    assert chronicle.end_of("r1") is None, "it has none yet"
+    chronicle.ended(command("r1"), 1, end, 250)
+    assert chronicle.end_of("r1") == end
+    assert chronicle.end_of("r2") is None
+
+
+def test_an_end_whose_result_is_forgotten_is_not_told() -> None:
+    chronicle = opened(size=4)
+    chronicle.ended(command("r1"), 1, done("ab"), 1)
+    chronicle.ended(command("r2"), 1, done("cd"), 2)
+    assert (chronicle.end_of("r1"), chronicle.end_of("r2")) == (None, done("cd"))
+
+
 def test_a_run_that_was_refused_never_started() -> None:
     chronicle = opened()
     refused = Completion(execution_id=None, status="cancelled", error="not shared")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from actors.actor import Place
 from actors.config import decode_hook
+from actors.desktop import engine
 from actors.desktop.engine import DesktopEngine
 from actors.desktop.messages import (
     DropGraph,
@@ -18,7 +20,16 @@ from actors.desktop.messages import (
     SavedGraph,
     SaveGraph,
 )
-from actors.messages import CHANNEL, Completion, Failure, FleetFinished, FleetRun, FleetStarted
+from actors.messages import (
+    CHANNEL,
+    Completion,
+    Failure,
+    FleetAcknowledged,
+    FleetFinished,
+    FleetQuery,
+    FleetRun,
+    FleetStarted,
+)
 from tests.actors.graphs.fake_vm import Api, FakeVmPort
 from tests.actors.graphs.graph_world import FAST
 from tests.actors.harness import Bench, body_of
@@ -131,3 +142,39 @@ def test_it_tells_how_it_stands() -> None:
     status = body_of(machine.deliver("owner", GetEngineStatus()), EngineStatus)
     assert (status.running, status.waiting, status.saved) == (1, 1, 1)
     assert (status.unreported, status.writable, status.up_us) == (1, True, 0)
+
+
+def asked_again(machine: Machine, run: str) -> Completion:
+    """What a relay is told that has lost a run's end."""
+    sent = machine.deliver("relay", FleetQuery(channel=CHANNEL + run))
+    (told,) = [one.body for one in sent if isinstance(one.body, FleetFinished)]
+    return told.completion
+
+
+def test_of_results_that_its_relay_has_an_engine_keeps_the_latest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "RESULTS_KEPT", 2)
+    machine = Machine()
+    machine.save()
+    machine.end(machine.run("r0"))  # never acknowledged
+    for run in ("r1", "r2", "r3", "r4"):
+        machine.end(machine.run(run))
+        machine.deliver("relay", FleetAcknowledged(channel=CHANNEL + run))
+        machine.deliver("relay", FleetAcknowledged(channel=CHANNEL + run))
+        if run == "r2":
+            machine.start()
+    for run, result in (("r1", None), ("r2", None), ("r3", "first"), ("r4", "first")):
+        told = asked_again(machine, run)
+        assert (told.status, told.result) == ("completed", result)
+        assert told.result_truncated is (result is None)
+    machine.deliver("relay", FleetAcknowledged(channel=CHANNEL + "r0"))
+    assert asked_again(machine, "r0").result == "first"
+    waited_for = machine.actor.executions.get(CHANNEL + "r3")
+    assert waited_for is not None
+    assert waited_for.completion is not None
+    assert waited_for.completion.result == "first", "a relay waits for it again"
+    machine.deliver("relay", FleetAcknowledged(channel=CHANNEL + "r1"))
+    again = FleetRun(channel=CHANNEL + "r1", session="gs_1", slug="demo", arguments={})
+    machine.deliver("relay", again)
+    assert machine.actor.fleets == {}, "it is never started again"

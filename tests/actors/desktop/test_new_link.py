@@ -86,6 +86,24 @@ def test_what_executes_goes_on(late: bool) -> None:
     assert desk.unsent() == []
 
 
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_run_that_ended_is_not_begun_anew_by_a_question_about_it(accepted: bool) -> None:
+    desk = Owned(slots=2)
+    session = desk.add()
+    desk.share(session)
+    desk.actor.passing = False
+    desk.executing(desk.command_for(session))
+    (control,) = desk.fire("control:r1")
+    post = desk.finished()
+    if accepted:
+        desk.accept(post)
+    sent = linked_anew(desk)
+    assert not [one for one in sent if isinstance(one.body, Start)]
+    assert desk.unanswered(control) == []
+    posted = [one.body.command_id for one in sent if isinstance(one.body, Complete)]
+    assert posted == ([] if accepted else ["r1"])
+
+
 def test_a_time_out_of_before_ends_no_pass_of_now() -> None:
     desk, session = shared()
     desk.executing(desk.command_for(session))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from actors.desktop.chronicle import key_of
 from actors.desktop.messages import (
     PAGE_LIMIT,
     AddSession,
@@ -21,6 +22,7 @@ from actors.desktop.messages import (
     SessionList,
     SessionSaved,
 )
+from actors.desktop.rows import HISTORY
 from actors.messages import (
     CHANNEL,
     Commands,
@@ -233,7 +235,7 @@ def test_an_attempt_that_is_refused_again_leaves_the_history_as_it_was() -> None
     desk, session = shared()
     desk.accept(desk.run_to_end(session))
     again = only(desk.offer(desk.command_for(session)), Complete)
-    assert again.body.completion.status == "interrupted"
+    assert again.body.completion == DONE, "a server that forgot it is told once more"
     (run,) = desk.history().runs
     assert run.status == "completed"
 
@@ -356,7 +358,17 @@ def test_a_run_whose_result_was_taken_up_is_never_started() -> None:
     desk.actor.passing, desk.actor.flushing = False, []
     sync = only(desk.accept(only(desk.poll(), Complete)), Sync)
     (post,) = desk.answer(sync, Commands(commands=(desk.command_for(session),)))
-    assert post.body.completion.status == "interrupted", "attempted before, and never again"
+    assert post.body.completion == DONE, "it is told again, and nothing is done again"
+
+
+def test_a_run_whose_end_is_forgotten_was_attempted_and_is_never_started() -> None:
+    desk, session = shared()
+    desk.deliver("engine", FleetFinished(channel=CHANNEL + "r1", completion=DONE))
+    desk.actor.passing, desk.actor.flushing = False, []
+    sync = only(desk.accept(only(desk.poll(), Complete)), Sync)
+    desk.context.store.table(HISTORY).delete(key_of(1))
+    (post,) = desk.answer(sync, Commands(commands=(desk.command_for(session),)))
+    assert post.body.completion.status == "interrupted"
 
 
 def test_a_run_that_waits_is_not_begun_once_its_result_was_taken_up() -> None:

@@ -44,12 +44,12 @@ def test_a_token_is_made_here_and_only_its_hash_goes_in(body: Any, mark: str) ->
 
 
 def test_a_code_is_made_here_and_only_its_hash_goes_in() -> None:
-    asked, amend = with_secret(NewPairingCode(code_hash="chosen"), KEY)
+    asked, amend = with_secret(NewPairingCode(code_hash="chosen"), KEY, "ab")
     assert amend is not None
     told = amend(CodeAccepted(expires_in_us=5))
     assert isinstance(told, PairingCode)
     assert asked.code_hash == hash_code(KEY, told.code)
-    assert told.expires_in_us == 5
+    assert (told.expires_in_us, told.fingerprint) == (5, "ab")
     assert amend(NOT_FOUND) is NOT_FOUND
 
 

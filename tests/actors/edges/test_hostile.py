@@ -1,18 +1,39 @@
-"""Hostile scripts end within their limits, with an error that says which, and the port goes on."""
+"""Hostile scripts end within their limits, with an error that says which, and the port goes on.
+
+None of their processes is left. That they can write nothing is a limit of the process itself, which
+test_vm_process looks at.
+"""
 
 from collections.abc import Iterator
 
 import pytest
+import trio
 
-from actors.edges.vm_process import ProcessVmPort
+from actors.edges.vm_process import ProcessVm, ProcessVmPort
 from actors.graphs.seam import VmLimitError, VmLimits, VmTurn
+from tests.actors.edges.leftovers import wait_until_gone
 from tests.actors.graphs.driver import SEED, STATE
 
 
+class Port(ProcessVmPort):
+    """A port that keeps the number of every process that it had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.had: set[int] = set()
+
+    def open(self, limits: VmLimits) -> ProcessVm:
+        vm = super().open(limits)
+        self.had.update(worker.process.pid for worker in self.workers)
+        return vm
+
+
 @pytest.fixture(scope="module")
-def port() -> Iterator[ProcessVmPort]:
-    with ProcessVmPort() as opened:
+def port() -> Iterator[Port]:
+    with Port() as opened:
         yield opened
+    assert opened.had
+    trio.run(wait_until_gone, *opened.had)
 
 
 def first_turn(port: ProcessVmPort, source: str, limits: VmLimits) -> VmTurn:

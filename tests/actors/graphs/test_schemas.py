@@ -96,6 +96,12 @@ def test_a_schema_that_can_not_be_used_is_told_in_one_line(schema: Any) -> None:
         problem_of(schema, "x")
     assert str(caught.value).startswith("the schema can't be used: ")
     assert "\n" not in str(caught.value)
+    assert "\0" not in str(caught.value)
+
+
+def test_what_is_wrong_with_a_schema_is_shown() -> None:
+    with pytest.raises(SchemaError, match='can\'t be used: "wonder" is not valid under any'):
+        problem_of({"type": "wonder"}, "x")
 
 
 def test_a_pattern_takes_linear_time() -> None:

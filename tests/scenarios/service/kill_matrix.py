@@ -7,8 +7,10 @@ and judges. A run leaves its marks in a file outside of the system: that it ran 
 seen there and not in the system's own books. Exit code 1 if anything was not as it must be; then
 the deployment's folder is kept, and named.
 
-Commit points: each commit of each store, in turn, is the last thing that its process does, just
-before it and just after it. The commits of the servers' PostgreSQL count like those of a file.
+What covers what: here each of a store's next sixteen commits, in turn, is the last thing that its
+real process does, just before it and just after it, and everything else is struck at random moments
+from outside. That *every* write and commit of every turn of a whole run may be the last one is
+tried in one process, by generated crash points: tests/actors/test_durable_crashes.py.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from actors.accounts.messages import AuditEntry
 from tests.scenarios.service import verdict
 from tests.scenarios.service.calls import Wish
 from tests.scenarios.service.databases import Database, open_database
-from tests.scenarios.service.plant import LOOK_S, Plant, open_plant
+from tests.scenarios.service.members import LOOK_S
+from tests.scenarios.service.plant import Plant, open_plant
 from tests.scenarios.service.restoring import restored
 from tests.scenarios.service.strikes import Strikes
 from tests.scenarios.service.tally import Tally

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import random
 import shlex
-import signal
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -28,19 +26,16 @@ from scenarios.service.client import BOOT, CALL_ERRORS, calling
 from scenarios.service.config import ReachSettings, resolve
 from scenarios.service.pairing import pair
 from scenarios.service.server import KEY
-from tests.scenarios.commandline import ROOT, environment
+from tests.scenarios.commandline import environment
 from tests.scenarios.service import marker
+from tests.scenarios.service.balancer import Balancer
 from tests.scenarios.service.calls import Calls
-from transports.faults.black_hole import BlackHole
-from transports.faults.byte_fault import Direction
+from tests.scenarios.service.members import LOOK_S, READY_S, Member
 from transports.handshake import Hello
 from transports.listening import Address, listen
-from transports.proxy import Proxy, open_proxies
+from transports.proxy import open_proxies
 from transports.tcp import connect_unix
-from transports.toxic import Toxic
 
-READY_S: Final = 60.0  # for a process to begin, on a machine with other things to do
-LOOK_S: Final = 0.02  # between two looks at what is waited for
 HERE: Final = "127.0.0.1"
 PROJECT: Final = "shop"
 GRAPH: Final = """
@@ -67,120 +62,6 @@ slots = 2
 [engine]
 report = "300ms"
 """
-
-
-class Member:
-    """One process of a deployment, started as often as it was killed."""
-
-    def __init__(self, name: str, home: Path, *command: str) -> None:
-        self.name = name
-        self.order = home / f"{name}.order"
-        self.words = home / f"{name}.stderr"
-        self.starts = 0
-        self._home = home
-        self._command = command
-        self._popen: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Begin; what it says is added to what it said before."""
-        assert not self.alive, f"{self.name} runs"
-        self.starts += 1
-        self.order.unlink(missing_ok=True)
-        self._heard = self.words.stat().st_size if self.words.exists() else 0
-        with self.words.open("ab") as words:
-            self._popen = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "tests.scenarios.service.struck", str(self.order)),
-                    *self._command,
-                ],
-                cwd=ROOT,
-                env=environment(PULLCORD_HOME=str(self._home)),
-                stdin=subprocess.DEVNULL,
-                stdout=words,
-                stderr=words,
-            )
-
-    @property
-    def pid(self) -> int | None:
-        """Its process id, None before it was started."""
-        return None if self._popen is None else self._popen.pid
-
-    @property
-    def alive(self) -> bool:
-        """Whether it runs, or stands still."""
-        return self._popen is not None and self._popen.poll() is None
-
-    @property
-    def said(self) -> str:
-        """What it has said since it was started."""
-        with self.words.open("rb") as words:
-            words.seek(self._heard)
-            return words.read().decode(errors="replace")
-
-    async def ready(self, words: str) -> str:
-        """Wait for a line with these words, and return it. AssertionError if it ends before."""
-        with trio.fail_after(READY_S):
-            while True:
-                alive = self.alive
-                for line in self.said.splitlines(keepends=True):
-                    if words in line and line.endswith("\n"):
-                        return line.strip()
-                assert alive, f"{self.name} ended by itself: {self.said}"
-                await trio.sleep(LOOK_S)
-
-    def signal(self, number: int) -> None:
-        """Send a signal, unless it has ended."""
-        if self.alive:
-            assert self._popen is not None, "it is alive"
-            self._popen.send_signal(number)
-
-    async def end(self, limit_s: float = READY_S) -> int | None:
-        """Wait for its end; return its exit code, None if it did not come."""
-        with trio.move_on_after(limit_s):
-            while self.alive:  # noqa: ASYNC110  a process tells nobody here of its end
-                await trio.sleep(LOOK_S)
-        return None if self._popen is None or self.alive else self._popen.returncode
-
-    async def kill(self) -> None:
-        """Kill it, whatever it does."""
-        self.signal(signal.SIGKILL)
-        await self.end()
-
-
-class Balancer(Proxy):
-    """One address in front of several servers: each connection goes to the next that answers."""
-
-    upstreams: tuple[Address, ...] = ()
-    _next = 0
-
-    async def _connect(self) -> trio.SocketStream:
-        for _ in self.upstreams:
-            self._next += 1
-            host, port = self.upstreams[self._next % len(self.upstreams)]
-            try:
-                return await trio.open_tcp_stream(host, port)
-            except OSError:
-                continue
-        raise OSError("no server answers")
-
-    async def cut(self) -> None:
-        """Break every connection and take none."""
-        await self.stop()
-
-    async def mend(self) -> None:
-        """Take connections again."""
-        self.remove_toxics()
-        if self.enabled:
-            self.drop_connections()  # what was swallowed left a gap in them
-        else:
-            listeners, _ = await listen(self.address)
-            self.start(listeners)
-
-    def swallow(self, ways: Sequence[Direction]) -> None:
-        """Take every byte of these directions, and pass none."""
-        self.add_toxic(
-            Toxic(BlackHole(name="silent"), tuple(ways), type="black_hole", attributes={})
-        )
 
 
 class Plant:

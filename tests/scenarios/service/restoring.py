@@ -12,7 +12,8 @@ from actors.stores.sqlite import backup, restore, set_aside
 from scenarios.service.credentials import read_credentials
 from tests.scenarios.service import verdict
 from tests.scenarios.service.calls import Wish
-from tests.scenarios.service.plant import LOOK_S, Plant
+from tests.scenarios.service.members import LOOK_S
+from tests.scenarios.service.plant import Plant
 
 
 async def restored(

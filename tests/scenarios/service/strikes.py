@@ -14,7 +14,8 @@ from typing import Final
 
 import trio
 
-from tests.scenarios.service.plant import LOOK_S, Member, Plant
+from tests.scenarios.service.members import LOOK_S, Member
+from tests.scenarios.service.plant import Plant
 from transports.faults.byte_fault import DOWN, UP
 
 STORES: Final = ("server", "relay", "engine")

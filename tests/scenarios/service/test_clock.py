@@ -42,6 +42,15 @@ def test_it_never_goes_back_nor_behind_the_machine_s(steps: list[tuple[int, int]
         before_us = now_us
 
 
+def test_what_somebody_added_up_himself_is_not_gone_back_on() -> None:
+    machine = Machine()
+    now_us, _ = machine.passes(0)
+    machine.clock.has_told(now_us + 2)
+    assert machine.passes(1) == (now_us + 2, 0)
+    machine.clock.has_told(now_us)
+    assert machine.passes(0) == (now_us + 2, 0)
+
+
 def test_a_clock_that_was_set_back_is_caught_up_with_and_meanwhile_time_passes() -> None:
     machine = Machine()
     first_us, _ = machine.passes(0)

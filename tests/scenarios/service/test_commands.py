@@ -138,7 +138,7 @@ def test_a_password_is_in_no_log_and_no_error(shell: Shell) -> None:
         done = shell.run("server", "--listen", address, "--store", where)
     assert done.code == 2
     logs = list((shell.folder / "server" / "logs").iterdir())
-    assert ["password=***" in log.read_text() for log in logs] == [True]
+    assert ["password=..." in log.read_text() for log in logs] == [True]
     assert "hunter2" not in "".join(log.read_text() for log in logs)
     for store in ("postgresql://u:hunter2@127.0.0.1:1/db", "mysql://u:hunter2@h/db"):
         done = shell.run("server", "--listen", "127.0.0.1:0", "--store", store)

@@ -144,11 +144,11 @@ def test_every_setting_says_what_it_means() -> None:
 @pytest.mark.parametrize(
     ("told", "shown"),
     [
-        ("postgresql://u:hunter2@h:1/db", "postgresql://u:***@h:1/db"),
-        ("postgresql://u:hun@ter2@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://u:hunter2@h:1/db", "postgresql://u:...@h:1/db"),
+        ("postgresql://u:hun@ter2@h/db", "postgresql://u:...@h/db"),
         (
             "postgresql://u@h/db?password=hunter2&schema=x",
-            "postgresql://u@h/db?password=***&schema=x",
+            "postgresql://u@h/db?password=...&schema=x",
         ),
         ("postgresql://u@h:1/db", "postgresql://u@h:1/db"),
         ("sqlite:/srv/a:b@c.db", "sqlite:/srv/a:b@c.db"),

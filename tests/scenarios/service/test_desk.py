@@ -16,8 +16,10 @@ from actors.desktop.messages import (
     DesktopStatus,
     EngineStatus,
     History,
+    ListSessions,
     Outbox,
     PastRun,
+    RemoveSession,
     SaveSession,
     SessionList,
     SessionSaved,
@@ -25,7 +27,7 @@ from actors.desktop.messages import (
     Unsent,
 )
 from actors.graphs.messages import Approvals
-from actors.messages import Noted, SessionMeta, Share, Unshare
+from actors.messages import Disable, Enable, Noted, Rename, SessionMeta, Share, Unshare
 from scenarios.problems import ScenarioError
 from scenarios.service import desk as desks
 from scenarios.service.desk import Desk
@@ -160,6 +162,34 @@ def test_a_session_goes_by_id_slug_or_name(named: str) -> None:
     assert Unshare(session="gs_2") in it.asked
 
 
+def test_sessions_are_renamed_and_removed_and_projects_switched(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    it = Asked(
+        ListSessions=listing(state(1)), Rename=Noted(), RemoveSession=Noted(), Enable=Noted(),
+        Disable=Noted(),
+    )  # fmt: skip
+    desks.rename(it, "s-1", "New", json=False)
+    desks.remove(it, "S 1", json=False)
+    desks.enable(it, "shop", enabled=False, json=False)
+    desks.enable(it, "shop", enabled=True, json=True)
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
+        "pullcord: S 1 is called New now",
+        "pullcord: S 1 is removed",
+        "pullcord: shop is disabled on this desktop",
+    ]
+    assert [one["meta"]["id"] for one in json.loads(told.out)] == ["gs_1"]
+    assert [body for body in it.asked if not isinstance(body, ListSessions)] == [
+        Rename(session="gs_1", name="New"),
+        RemoveSession(session="gs_1"),
+        Disable(project="shop"),
+        Enable(project="shop"),
+    ]
+    with pytest.raises(ScenarioError, match="no session here is of this project"):
+        desks.enable(it, "shpo", enabled=False, json=False)
+
+
 def test_a_session_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     it = Asked(ListSessions=listing(state(1)))
     with pytest.raises(ScenarioError, match=r'(?s)no such session.*did you mean "s-1"'):
@@ -186,6 +216,10 @@ def test_the_history_is_listed_up_to_its_limit(capsys: pytest.CaptureFixture[str
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert lines[0].endswith("c-1  s-1  failed, 1,234 tokens  it broke")
+    executes = msgspec.structs.replace(run, finished_us=None, status="running", error=None)
+    desks.show_history(Asked(ListHistory=History(runs=(executes,))), None, 3, json=False)
+    line = "still running  c-1  s-1  running, 1,234 tokens\n"
+    assert capsys.readouterr().out == line
     desks.show_history(Asked(ListHistory=History(runs=())), None, 3, json=True)
     assert json.loads(capsys.readouterr().out) == []
 

@@ -6,20 +6,26 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.accounts.messages import (
     AddAgent,
+    AddOwner,
     AgentListing,
     Agents,
     Changed,
     DeviceListing,
     Devices,
     ListDevices,
+    RenewToken,
     RevokeAgent,
     RevokeDevice,
+    RevokeOwner,
+    SetOpenLimit,
 )
 from actors.edges.door import PairingCode, PrincipalToken
+from scenarios.problems import ScenarioError
 from scenarios.service import owner as owners
 from scenarios.service.config import AgentSettings, resolve
 from scenarios.service.owner import Owner
@@ -69,7 +75,16 @@ def test_a_code_alone_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == "WXYZ-2345\n"
     assert "good once, within 10m" in err
-    assert "pullcord desktop pair WXYZ-2345 --server HOST:PORT" in err
+    assert err.endswith("pullcord desktop pair WXYZ-2345 --server HOST:PORT\n")
+
+
+def test_the_command_has_the_fingerprint_that_nobody_vouches_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = PairingCode(code="WXYZ-2345", expires_in_us=600_000_000, fingerprint="ab" * 32)
+    owners.show_code(Asked(NewPairingCode=code), json=False)
+    err = capsys.readouterr().err
+    assert err.endswith(f"--server HOST:PORT --fingerprint sha256:{'ab' * 32}\n")
 
 
 def test_devices_of_every_page_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +103,7 @@ def test_devices_of_every_page_are_listed(capsys: pytest.CaptureFixture[str]) ->
 
 def test_agents_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     owners.list_agents(Asked(ListAgents=Agents(agents=(AGENT,))), json=False)
-    assert capsys.readouterr().out == "agt_1  bot  seen never, 0 open  graphs:read\n"
+    assert capsys.readouterr().out == "agt_1  bot  seen never, 0 of 10 open  graphs:read\n"
     owners.list_agents(Asked(ListAgents=Agents(agents=())), json=True)
     assert json.loads(capsys.readouterr().out) == []
 
@@ -113,3 +128,37 @@ def test_what_is_removed_is_told_by_its_name(
     owners.revoke(it, name, json=False)
     assert it.asked == [body]
     assert f"{name} is removed" in capsys.readouterr().err
+
+
+def test_owners_and_new_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    token = PrincipalToken(principal="own_2", name="ann", token="pc_own_new")  # noqa: S106  a test's
+    mine = msgspec.structs.replace(AGENT, principal="own_2", name="ann", seen_ago_us=2_000_000)
+    it = Asked(
+        AddOwner=token, RenewToken=token, ListOwners=Agents(agents=(mine,)),
+        RevokeOwner=Changed(subject="own_2"),
+    )  # fmt: skip
+    owners.add_owner(it, "ann", json=False)
+    owners.renew(it, "own_2", json=False)
+    owners.list_owners(it, json=False)
+    owners.revoke(it, "own_2", json=False)
+    told = capsys.readouterr()
+    assert told.out == "pc_own_new\npc_own_new\nown_2  ann  seen 2s ago\n"
+    assert "the owner needs it as PULLCORD_TOKEN" in told.err
+    assert it.asked[:2] == [AddOwner(name="ann"), RenewToken(principal="own_2")]
+    assert it.asked[-1] == RevokeOwner(owner="own_2")
+
+
+def test_a_limit_of_open_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    it = Asked(SetOpenLimit=Changed(subject="dev_1"))
+    owners.limit(it, "dev_1", 3, json=False)
+    owners.limit(it, "dev_1", None, json=False)
+    assert it.asked == [
+        SetOpenLimit(principal="dev_1", open_limit=3),
+        SetOpenLimit(principal="dev_1", open_limit=None),
+    ]
+    assert capsys.readouterr().err.splitlines() == [
+        "pullcord: dev_1 may have 3 open runs",
+        "pullcord: dev_1 may have as many open runs as the server's default says",
+    ]
+    with pytest.raises(ScenarioError, match="at least 1 run"):
+        owners.limit(it, "dev_1", 0, json=False)

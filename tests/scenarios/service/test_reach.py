@@ -132,6 +132,7 @@ async def call(to: Reach) -> str:
         (settings("server.example:1"), True),
         (settings("server.example:1", plain=True), False),
         (settings("localhost:1", fingerprint="A" * 64), True),
+        (settings("localhost:1", fingerprint="sha256:" + "A" * 64), True),
     ],
 )
 def test_tokens_cross_a_network_in_plain_only_if_that_is_asked_for(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -22,8 +21,7 @@ from actors.accounts.messages import (
 from actors.messages import Completion
 from scenarios.problems import ScenarioError
 from scenarios.service import runs
-from scenarios.service.config import AgentSettings, resolve
-from scenarios.service.owner import Owner
+from tests.scenarios.service.test_owner import Asked
 from tests.scenarios.test_service import Deployment
 
 RUN = RunListing(
@@ -60,20 +58,6 @@ ENTRY = AuditEntry(
     address="",
     count=1,
 )
-
-
-class Asked(Owner):
-    """An owner whose server answers by the type of what is asked."""
-
-    def __init__(self, **answers: Any) -> None:
-        super().__init__(resolve(AgentSettings, {}, None, environ={}), Path("owner.sock"))
-        self.answers = answers
-        self.asked: list[Any] = []
-
-    def ask(self, body: Any, target: str = "server") -> Any:
-        self.asked.append(body)
-        answer = self.answers[type(body).__name__]
-        return answer.pop(0) if isinstance(answer, list) else answer
 
 
 def test_runs_of_every_page_are_listed_up_to_a_limit(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,11 +1,15 @@
-"""A server's process: what whoever starts the first one is told."""
+"""A server's process: what it is told, and what whoever starts the first one is told."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import pytest
 
 from scenarios.cli import GROUPS
-from scenarios.service.server import first_steps
+from scenarios.service.config import ServerSettings, resolve
+from scenarios.service.server import first_steps, server_config
 from scenarios.service.stage import Stage
 from transports.listening import Address
 
@@ -32,3 +36,25 @@ def test_they_are_told_once() -> None:
         again.wait_for("server listens on")
         assert again.stop() == 0
         assert "pullcord devices pair" not in again.err
+
+
+@pytest.mark.parametrize(
+    ("store", "shared"),
+    [
+        ("", False),
+        ("sqlite:server.db", False),
+        ("postgresql://me@host/runs", True),
+        ("postgres://me@host/runs", True),
+    ],
+)
+def test_others_are_looked_after_where_there_may_be_some(store: str, shared: bool) -> None:
+    told = resolve(ServerSettings, {"store": store}, None, environ={})
+    assert server_config(told).shared is shared
+
+
+def test_a_file_has_the_last_word(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[server]\nshared = false\n")
+    flags = {"store": "postgresql://me@host/runs"}
+    told = resolve(ServerSettings, flags, path, tables=("server",), environ={})
+    assert not server_config(told).shared

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from scenarios import cli
 from scenarios.problems import ScenarioError
 from scenarios.service.stage import Stage, TourError
 
@@ -27,6 +28,12 @@ def test_a_command_runs_with_the_stages_settings_and_leaves_ours_alone(
         assert folder.stat().st_mode & 0o077 == 0
     assert dict(os.environ) == before
     assert not folder.exists()
+
+
+def test_ctrl_c_that_a_command_heeds_ends_the_tour_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "application", lambda: lambda *_words, **_how: 130)
+    with Stage() as stage, pytest.raises(KeyboardInterrupt):
+        stage.run("agent", "wait", "c-1")
 
 
 def test_a_process_that_does_not_come_to_say_it_is_told_with_its_last_words() -> None:

@@ -124,6 +124,14 @@ def test_what_goes_wrong_has_a_code(stream: bytes, code: str, retryable: bool) -
     assert (error.value.code, error.value.retryable) == (code, retryable)
 
 
+def test_a_refusal_is_told_as_far_as_anybody_reads() -> None:
+    pieces = [{"choices": [{"index": 0, "delta": {"refusal": "no " * 50}}]}] * 1_000
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    with pytest.raises(BackendError) as error:
+        read(data(*pieces, end, "[DONE]"))
+    assert str(error.value) == "refused: the model refuses: " + "no " * 100
+
+
 def test_a_refusal_is_told() -> None:
     chunk = {"choices": [{"delta": {"refusal": "not that"}, "finish_reason": "stop"}]}
     with pytest.raises(BackendError, match="the model refuses: not that"):

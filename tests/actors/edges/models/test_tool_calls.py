@@ -178,6 +178,16 @@ def test_calls_without_an_index_or_an_id_or_with_one_twice_have_their_own() -> N
     assert [one.id for one in read(OPENAI, openai_calls(*whole)).calls] == ["x", "y"]
     none = [piece(number, "{}", name="read_file") for number in (0, 1)]
     assert [one.id for one in read(OPENAI, openai_calls(*none)).calls] == ["call_1", "call_2"]
+    bare: list[dict[str, Any]] = [
+        {"index": None, "function": {"name": "read_file", "arguments": "{}"}},
+        {"function": {"name": "list_files", "arguments": '{"pa'}},
+        {"index": None, "id": None, "function": {"name": None, "arguments": 'th": ""}'}},
+        {"function": None},
+    ]
+    calls = read(OPENAI, openai_calls(*bare)).calls
+    assert [(one.id, one.tool, one.arguments) for one in calls] == [
+        ("call_1", "read_file", {}), ("call_2", "list_files", {"path": ""}),
+    ]  # fmt: skip
     twice = [piece(number, "{}", id="x", name="read_file") for number in (0, 1, 2)]
     ids = [one.id for one in read(OPENAI, openai_calls(*twice, reason="stop")).calls]
     assert ids == ["x", "x_2", "x_3"]
