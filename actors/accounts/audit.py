@@ -49,7 +49,12 @@ class AuditLog:
         outcome: str,
         address: str = "",
     ) -> None:
-        """Count what was denied; the row tells of the last of its minute."""
+        """Count what was denied; the row tells of the last of its minute.
+
+        While the disk is full nothing is counted, so that what only reads is answered.
+        """
+        if not context.store.writable:
+            return
         key = f"{who}:{act}:{context.stamp_us // MINUTE_US}"
         known = self.rows.get(key)
         count = 1 if known is None else known.count + 1

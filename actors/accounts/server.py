@@ -29,6 +29,11 @@ from actors.accounts.messages import (
     BeginRotation,
     ExplainRun,
     GetServerStatus,
+    ListAgents,
+    ListAudit,
+    ListDevices,
+    ListOwners,
+    ListRuns,
     Pair,
     PrincipalRevoked,
     RunExplained,
@@ -77,6 +82,14 @@ SCOPES: Mapping[type[Message], Scope] = {
     CancelGraphRun: "graphs:run",
     ExplainRun: "graphs:read",
 }
+# What is answered while the disk is full.
+READS: tuple[type[Message], ...] = (
+    ListGraphSessions, GetGraphRun, ExplainRun, ListDevices, ListAgents, ListOwners, ListRuns,
+    ListAudit, GetServerStatus,
+)  # fmt: skip
+NOT_WRITABLE = Failure(
+    code="not_writable", error="the server's disk is full or can't be written: try again later"
+)
 SUBJECTS = ("graph_session_id", "project_id", "command_id", "principal", "device", "agent", "owner")
 SIGN_IN = Failure(code="denied", error=UNKNOWN.error)
 NOT_YOURS = Failure(code="denied", error="this connection may not send this message")
@@ -177,6 +190,9 @@ class AccountedServer(Server):
         if refusal is not None:
             self.audit.count(context, who.owner, who.id, _name(kind), "", refusal.code)
             return refusal
+        refusal = self.unwritten(context, kind)
+        if refusal is not None:
+            return refusal
         self.who, self.sender = who.id, who
         if who.kind == "agent" and not self.may_see(context, who, envelope):
             return NOT_FOUND
@@ -189,6 +205,13 @@ class AccountedServer(Server):
         if isinstance(answer, Failure):
             self.deny(context, who, kind, _subject(envelope.body), answer.code)
         return answer
+
+    def unwritten(self, context: Context, kind: type[Message]) -> Failure | None:
+        """Say why what changes something is not taken now; a desktop repeats what isn't heard."""
+        changes = kind in MAY_SEND["agent"] or kind in MAY_SEND["owner"]
+        if context.store.writable or not changes or kind in READS:
+            return None
+        return NOT_WRITABLE
 
     def turn_away(
         self, context: Context, source: str, who: Principal | None, kind: type[Message]

@@ -150,7 +150,7 @@ class Accounts:
             return REVOKED
         good = [compare_digest(token.hash, body.token_hash) for token in who.tokens]
         if True not in good:
-            if who.reused_us is None:
+            if who.reused_us is None and context.store.writable:
                 self.put(_replace(who, reused_us=context.stamp_us))
             self.denied(context, who, "superseded", body.address)
             return SUPERSEDED
@@ -171,7 +171,12 @@ class Accounts:
         self.audit.count(context, who.owner, who.id, "sign_in", who.id, outcome, address)
 
     def used(self, context: Context, who: Principal, at: int, address: str) -> Principal:
-        """End the tokens that were issued before the one in use, and note when it was used."""
+        """End the tokens that were issued before the one in use, and note when it was used.
+
+        A disk that is full keeps nobody out: the next use does it.
+        """
+        if not context.store.writable:
+            return who
         now_us = context.stamp_us
         if at:
             self.audit.note(context, who.owner, who.id, "token.use", who.id, address=address)

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -108,6 +109,22 @@ def make_code() -> str:
     """Return a new pairing code, as in WXYZ-2345."""
     drawn = "".join(secrets.choice(ALPHABET) for _ in range(CODE_CHARS))
     return f"{drawn[:4]}-{drawn[4:]}"
+
+
+def network_of(address: str) -> str:
+    """Return what the tries of one stranger are counted under: where it can't choose afresh.
+
+    Each connection has another port, and whoever has an IPv6 address has 2^64 of them.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        found = ip_address((host if port.isdecimal() else address).strip("[]").partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address):
+        mapped = found.ipv4_mapped
+        return str(mapped or ip_network((found, 64), strict=False))
+    return str(found)
 
 
 def hash_code(key: bytes, code: str) -> str:

@@ -37,6 +37,7 @@ from actors.edges.door import (
     hash_code,
     hash_token,
     make_token,
+    network_of,
 )
 from actors.edges.grants import with_secret
 from actors.edges.line import Inside, Line
@@ -55,11 +56,14 @@ DENIAL_S = 0.25  # before which nobody is denied: how long the look-up took can'
 PAIRING_LIMIT = 8  # strangers with a code at a time
 PAIRING_S = 20.0  # a code is typed before connecting
 NO_PAGES = Failure(code="no_pages", error="this server has no pages: start it with --http")
-BUSY = "the server is too busy to say who you are: try again"
+BUSY = "the server can't say who you are, it is too busy or its disk is full: try again"
 
 
 class Guest(msgspec.Struct):
-    """Who is at the other end of a connection."""
+    """Who is at the other end of a connection.
+
+    At `rotate_s` of trio's clock its token is old: the next sync brings it another one.
+    """
 
     principal: str
     kind: Literal["owner", "agent", "device", "pairing"]
@@ -154,7 +158,7 @@ class Gateway:
         if hello.name == PAIRING and not local:
             if self._pairing >= PAIRING_LIMIT:
                 return "others are being paired: try again in a minute"
-            return Guest("", "pairing", address)
+            return Guest("", "pairing", network_of(address))
         body: Any = AuthenticateLocal()
         if not local or hello.token:
             name = "" if hello.name in NAMELESS else hello.name
@@ -182,9 +186,7 @@ class Gateway:
         if told.target != SERVER:
             raise FrameError(f"a message to {told.target}, but only {SERVER} is here")
         if isinstance(told.body, MakeLink):
-            answer = self.make_link(guest.principal, guest.name)
-            out = Envelope(self._inside.number(), SERVER, guest.principal, told.id, 0, answer)
-            line.post(self._wire.encode(out))
+            self._post(line, guest, told.id, self.make_link(guest.principal, guest.name))
             return
         body, amend = with_secret(told.body, self._key, self.fingerprint)
         due_s = guest.rotate_s
@@ -199,16 +201,16 @@ class Gateway:
         token = make_token("device")
         answer = await self.ask(BeginRotation(device=guest.principal, token_hash=hash_token(token)))
         if isinstance(answer, Rotation) and answer.begun:
-            told = Envelope(
-                self._inside.number(), SERVER, guest.principal, 0, 0, NewToken(token=token)
-            )
-            line.post(self._wire.encode(told))
+            self._post(line, guest, 0, NewToken(token=token))
 
-    def _post(self, line: Line, target: str, body: Any) -> None:
-        line.post(self._wire.encode(Envelope(self._inside.number(), SERVER, target, 0, 0, body)))
+    def _post(self, line: Line, guest: Guest, reply_to: int, body: Any) -> None:
+        number = self._inside.number()
+        line.post(self._wire.encode(Envelope(number, SERVER, guest.principal, reply_to, 0, body)))
 
     async def _pair(self, guest: Guest, connection: Connection) -> None:
         """Hear one code, and say what came of it."""
+        if self._pairing >= PAIRING_LIMIT:  # more may have been greeted at one time
+            raise BrokenLinkError("others are being paired")
         self._pairing += 1
         try:
             with trio.move_on_after(PAIRING_S):

@@ -106,8 +106,11 @@ class Uplink:
         """Send a message to the server; False if it is for somebody else, or there is no link."""
         if envelope.target != self._server or self._line is None:
             return False
-        if not self._line.post(self._codec.encode(envelope)):
-            self._inside.lose(envelope, "queue full")
+        try:
+            if not self._line.post(self._codec.encode(envelope)):
+                self._inside.lose(envelope, "queue full")
+        except FrameError as error:
+            self._inside.lose(envelope, f"it can't be sent: {error}")
         return True
 
     def stop_reading(self) -> None:

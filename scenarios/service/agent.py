@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -24,26 +26,30 @@ from actors.messages import (
 )
 from scenarios.graph_files import refusal
 from scenarios.json_text import indented
-from scenarios.problems import ScenarioError
+from scenarios.problems import ScenarioError, printable, quote
 from scenarios.service.client import (
-    BOOT,
     CALL_ERRORS,
     Caller,
     NoAnswerError,
     call_problem,
     calling,
-    check_token,
+    hello_with,
     plain,
 )
 from scenarios.service.config import AgentSettings, Resolved
-from scenarios.service.files import home
-from scenarios.service.keys import kept_key
+from scenarios.service.files import home, warn_of_readers
+from scenarios.service.keys import Kept, kept_key
 from scenarios.service.process import say
 from scenarios.service.reach import Reach, reach_of
 from scenarios.service.why import words_of
-from transports.handshake import Hello
+from transports.codec import FrameError
+from transports.envelope import Envelope
+from transports.wire import WireCodec
 
-HEARD: Final = (GraphSessions, GraphRun, RunExplained, Failure)
+ANSWERS: Final[Mapping[type[Message], type[Message]]] = {
+    ListGraphSessions: GraphSessions,
+    ExplainRun: RunExplained,
+}
 WAIT_US: Final = 20_000_000  # how long a server may hold back an answer
 PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0)  # between connections while one waits; the last one again
 POLL_S: Final = 2.0  # between two looks where the server answers at once and gives no hint
@@ -60,12 +66,10 @@ class Agent:
         self.reach: Reach = reach_of(settings, origins)
         if not settings.token:
             raise refusal("PULLCORD_TOKEN", "which agent calls?", ASK_OWNER)
-        check_token(settings.token.strip(), "agent", origins["token"])
-        try:
-            self._hello = Hello(name="agent", boot=BOOT, token=settings.token.strip())
-            msgspec.msgpack.encode(self._hello)
-        except (UnicodeEncodeError, ValueError):
-            raise refusal(origins["token"], "this is no token") from None
+        self._hello = hello_with(settings.token, "agent", origins["token"])
+        file = resolved.source.path  # empty without one
+        if file and origins["token"].startswith(f"{file}:"):
+            warn_of_readers(Path(file), say)
 
     @property
     def place(self) -> str:
@@ -74,7 +78,8 @@ class Agent:
 
     async def call(self, body: Message) -> Any:
         """Ask one question; NoAnswerError, RefusedError or FrameError if there is no answer."""
-        async with calling(self.reach.connect, self._hello, HEARD) as caller:
+        kind = ANSWERS.get(type(body), GraphRun)
+        async with calling(self.reach.connect, self._hello, (kind, Failure)) as caller:
             return await caller.ask(body)
 
     def problem(self, error: Exception) -> ScenarioError:
@@ -86,7 +91,7 @@ class Agent:
         tries = 0
         while True:
             try:
-                async with calling(self.reach.connect, self._hello, HEARD) as caller:
+                async with calling(self.reach.connect, self._hello, (GraphRun, Failure)) as caller:
                     tries = 0
                     return await _end_of(caller, ticket)
             except NoAnswerError as error:
@@ -127,22 +132,27 @@ def _checked(answer: Any, place: str) -> Any:
     return answer
 
 
+def _run_of(agent: Agent, body: Message, place: str) -> GraphRun:
+    run: GraphRun = _checked(_run(partial(agent.call, body), agent), place)
+    return run
+
+
 # The commands
 
 
 def list_sessions(agent: Agent, project: str, limit: int, *, json: bool) -> int:
     """Print what a project shares."""
     body = ListGraphSessions(project_id=project, limit=limit)
-    found: GraphSessions = _checked(_run(partial(agent.call, body), agent), project)
+    found: GraphSessions = _checked(_run(partial(agent.call, body), agent), quote(project))
     if json:
         sys.stdout.write(indented(plain(found)))
         return 0
     width = max((len(one.slug) for one in found.sessions), default=0)
     for one in found.sessions:
         words = f"{one.graph_session_id}  {one.slug:{width}}  {one.name}"
-        sys.stdout.write(f"{words}  (version {one.version}, {one.status})\n")
+        sys.stdout.write(printable(f"{words}  (version {one.version}, {one.status})") + "\n")
     if not found.sessions:
-        say(f"nothing is shared with {project}")
+        say(f"nothing is shared with {quote(project)}")
     return 0
 
 
@@ -156,12 +166,13 @@ def run_session(
     json: bool,
 ) -> int:
     """Queue a run, and with `wait` wait for its end; return the exit code."""
-    meaning = msgspec.json.encode((session, arguments), order="deterministic").decode()
     body = RunGraphSession(graph_session_id=session, arguments=arguments, idempotency_key=key or "")
+    _check_sendable(body)  # before a key is kept for it
+    meaning = msgspec.json.encode((session, arguments), order="deterministic").decode()
     if key is not None:
-        ticket: GraphRun = _checked(_run(partial(agent.call, body), agent), session)
+        ticket = _run_of(agent, body, session)
         return _queued(agent, ticket, wait=wait, json=json)
-    with kept_key(home() / "agent", agent.place, meaning) as kept:
+    with keys_of(agent, meaning) as kept:
         if kept.again:
             say("this call was made before and its answer was lost: asking again for the same run")
         body = msgspec.structs.replace(body, idempotency_key=kept.key)
@@ -174,6 +185,26 @@ def run_session(
     return _queued(agent, _checked(answer, session), wait=wait, json=json)
 
 
+def _check_sendable(body: RunGraphSession) -> None:
+    try:
+        WireCodec([RunGraphSession]).encode(Envelope(1, "", "server", 0, 0, body))
+    except FrameError as error:
+        raise refusal("pullcord agent run", f"this call can't be sent: {error}") from None
+
+
+@contextmanager
+def keys_of(agent: Agent, meaning: str) -> Iterator[Kept]:
+    """Give the key of a call; ScenarioError if it can't be kept."""
+    folder = home() / "agent"
+    try:
+        with kept_key(folder, agent.place, meaning) as kept:
+            yield kept
+    except OSError as error:
+        what = f"the call's key can't be kept: {error.strerror or error}"
+        cure = "free some space, or set PULLCORD_HOME to another folder"
+        raise refusal(str(folder), what, cure) from None
+
+
 def _queued(agent: Agent, ticket: GraphRun, *, wait: bool, json: bool) -> int:
     if wait:
         return wait_for(agent, ticket.command_id, None, json=json)
@@ -183,7 +214,7 @@ def _queued(agent: Agent, ticket: GraphRun, *, wait: bool, json: bool) -> int:
 
 def get_run(agent: Agent, ticket: str, *, json: bool) -> int:
     """Print how a run stands, and why it has not begun if it hasn't."""
-    found = _checked(_run(partial(agent.call, GetGraphRun(command_id=ticket)), agent), ticket)
+    found = _run_of(agent, GetGraphRun(command_id=ticket), ticket)
     if found.status != "queued":
         show(found, json=json)
         return code_of(found)
@@ -201,7 +232,7 @@ def get_run(agent: Agent, ticket: str, *, json: bool) -> int:
 
 def cancel_run(agent: Agent, ticket: str, *, json: bool) -> int:
     """Cancel a run; 0 if that was asked, whatever becomes of it."""
-    found = _checked(_run(partial(agent.call, CancelGraphRun(command_id=ticket)), agent), ticket)
+    found = _run_of(agent, CancelGraphRun(command_id=ticket), ticket)
     show(found, json=json)
     return 0
 
@@ -252,4 +283,6 @@ def show(run: GraphRun, *, json: bool) -> None:
     say(f"{run.command_id} is {run.status}{error}, {run.total_tokens:,} tokens")
     if run.result is not None:
         text = run.result if isinstance(run.result, str) else indented(run.result)
+        if sys.stdout.isatty():  # a result may be anybody's words, and a terminal obeys some
+            text = "\n".join(map(printable, text.split("\n")))
         sys.stdout.write(text if text.endswith("\n") else text + "\n")

@@ -15,7 +15,9 @@ from actors.accounts.messages import PrincipalRevoked
 from actors.edges.door import MARKS, Kind
 from actors.messages import Failure, Message
 from actors.raised import what_to_raise
-from scenarios.problems import Problem, ScenarioError
+from scenarios.graph_files import refusal
+from scenarios.problems import ScenarioError
+from scenarios.service.files import SHORTER
 from scenarios.service.reach import cure_of
 from transports.codec import FrameError
 from transports.connection import LOST, BrokenLinkError, Connection, Timings, what_broke
@@ -23,6 +25,10 @@ from transports.envelope import Envelope
 from transports.handshake import Hello, RefusedError, greet
 from transports.wire import WireCodec
 
+TOKEN_LIMIT_CHARS = 1000  # of any server; ours have 50
+ARTICLES: Mapping[Kind, str] = {"owner": "an owner", "agent": "an agent", "device": "a desktop"}
+# A socket that is not there, and one whose process was killed.
+NOBODY = ("No such file", "Connection refused")
 ASK_S = 30.0  # for an answer: longer than a server holds one back
 BOOT = "client"  # a client has no state, so no start of it differs from another
 
@@ -53,12 +59,15 @@ class Caller:
                 await self._connection.send(frame)
                 while True:
                     told = self._codec.decode(await self._connection.receive(), self._target)
-                    if told.reply_to == number:
-                        return told.body
+                    if told.reply_to == number or isinstance(told.body, PrincipalRevoked):
+                        break
         except BrokenLinkError as error:
             raise NoAnswerError(error.reason) from error
         except trio.TooSlowError:
             raise NoAnswerError(f"no answer within {limit_s:g} s") from None
+        if isinstance(told.body, PrincipalRevoked):
+            raise RefusedError(told.body.reason)
+        return told.body
 
 
 @asynccontextmanager
@@ -99,13 +108,30 @@ async def calling(
         await connection.aclose()
 
 
+def hello_with(token: str, kind: Kind, place: str) -> Hello:
+    """Return the greeting of an agent or an owner who has a token.
+
+    ScenarioError, which does not have the token, for what is none, or for something else.
+    """
+    token = token.strip()
+    shown = token.isascii() and token.isprintable() and " " not in token
+    if not (shown and 0 < len(token) <= TOKEN_LIMIT_CHARS):
+        cure = f"the token of {ARTICLES[kind]} begins with {MARKS[kind]}"
+        raise refusal(place, "this is no token", cure)
+    for other, mark in MARKS.items():
+        if other != kind and token.startswith(mark):
+            what = f"this is the token of {ARTICLES[other]}, and {ARTICLES[kind]}'s is needed"
+            raise refusal(place, what)
+    return Hello(name=kind, boot=BOOT, token=token)
+
+
 def call_problem(place: str, error: Exception, refused_cure: str) -> ScenarioError:
     """Return what to tell a user of a call that failed: place, cause, cure."""
     reason = getattr(error, "reason", str(error))
     cure = cure_of(reason)
     if cure is None and isinstance(error, RefusedError):
         cure = refused_cure
-    return ScenarioError([Problem(path=place, message=reason, cure=cure)])
+    return refusal(place, reason, cure or None)
 
 
 class LocalCaller:
@@ -138,16 +164,21 @@ class LocalCaller:
         try:
             answer = trio.run(self._asked, body, target)
         except CALL_ERRORS as error:
-            reason = getattr(error, "reason", "")
-            if self._local and any(words in reason for words in NOBODY):
-                sentence, cure = self.absent
-                problem = Problem(path=self.place, message=sentence, cure=cure)
-                raise ScenarioError([problem]) from None
+            if self._local and isinstance(error, NoAnswerError):
+                self._explain(error.reason)
             raise call_problem(self.place, error, self.refused) from None
         if isinstance(answer, Failure):
-            problem = Problem(path=self.place, message=f"{answer.error} ({answer.code})")
-            raise ScenarioError([problem])
+            raise refusal(self.place, f"{answer.error} ({answer.code})")
         return answer
+
+    def _explain(self, reason: str) -> None:
+        """Raise what is wrong with a local socket, if that is what a reason says."""
+        if any(words in reason for words in NOBODY):
+            raise refusal(self.place, *self.absent)
+        if "Permission denied" in reason:
+            raise refusal(self.place, "this is another user's", "ask as the user who started it")
+        if "too long" in reason:
+            raise refusal(self.place, "this path is too long for a socket", SHORTER)
 
     async def _asked(self, body: Message, target: str) -> Any:
         heard: list[type[Message]] = [*self.heard, Failure]
@@ -155,9 +186,6 @@ class LocalCaller:
             return await caller.ask(body)
 
 
-ARTICLES: Mapping[Kind, str] = {"owner": "an owner", "agent": "an agent", "device": "a desktop"}
-# A socket that is not there, and one whose process was killed.
-NOBODY = ("No such file", "Connection refused")
 CALL_ERRORS = (NoAnswerError, RefusedError, FrameError)
 
 
@@ -166,11 +194,3 @@ def plain(body: msgspec.Struct) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(body)
     found.pop("type", None)
     return found
-
-
-def check_token(token: str, kind: Kind, place: str) -> None:
-    """Refuse a token that says itself that it is for something else. ScenarioError."""
-    for other, mark in MARKS.items():
-        if other != kind and token.startswith(mark):
-            what = f"this is the token of {ARTICLES[other]}, and {ARTICLES[kind]}'s is needed"
-            raise ScenarioError([Problem(path=place, message=what)])

@@ -7,6 +7,7 @@ have what their `Config` has, as in a scenario. A variable is PULLCORD_ and the 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Generic, Protocol, TypeVar, get_args, get_origin
@@ -22,6 +23,9 @@ from transports.units import Size
 PREFIX: Final = "PULLCORD_"
 FILE: Final = "config.toml"
 SECRET: Final = frozenset({"token"})
+NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")  # no setting has more digits
+# A password in a URL: behind the user's name, or in the query.
+PASSWORD: Final = re.compile(r"(://[^:/?#@\s]*:)[^/?#\s]*(?=@)|(password=)[^&\s]+")
 _SWITCH: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -61,7 +65,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     plain: Annotated[bool, "listens without TLS although others than this machine can reach it"] = (
         False
     )
-    connections: Annotated[int, msgspec.Meta(ge=1), "how many connections it takes"] = 4096
+    connections: Annotated[
+        int, msgspec.Meta(ge=1, le=1_000_000), "how many connections it takes"
+    ] = 4096
     http: Annotated[str, "where it serves HTTP, HOST:PORT; empty is nowhere"] = ""
     http_url: Annotated[str, "the URL by which browsers elsewhere reach that"] = ""
     record: Whole = False
@@ -162,7 +168,9 @@ def resolve(
         else:
             origins[key] = "default"
             continue
-        values[field.name] = _decoded(told, field.type, origins[key])
+        if isinstance(told, str) and "\0" in told:
+            raise refusal(origins[key], f"{key} has a NUL character, which nothing here may have")
+        values[field.name] = _decoded(key, told, field.type, origins[key])
     return Resolved(settings=kind(**values), origins=origins, source=source)
 
 
@@ -173,14 +181,14 @@ def _typed(text: str, kind: Any, place: str) -> Any:
         if text.lower() not in _SWITCH:
             raise refusal(place, f"{quote(text)} is neither true nor false")
         return _SWITCH[text.lower()]
-    if bare is int and text.strip().lstrip("-").isdecimal():
+    if bare is int and NUMBER.fullmatch(text.strip()):
         return int(text)
     return text
 
 
-def _decoded(value: Any, kind: Any, place: str) -> Any:
+def _decoded(key: str, value: Any, kind: Any, place: str) -> Any:
     decoder = Decoder(Source(place, "", {}))
-    found = decoder.value((), value, kind)
+    found = decoder.value((key,), value, kind)
     for problem in decoder.problems:
         raise refusal(place, problem.message, problem.cure)
     return found
@@ -194,6 +202,11 @@ def file_of(folder: Path, named: Path | None) -> Path | None:
     return usual if usual.is_file() else None
 
 
+def without_password(text: str) -> str:
+    """Return a setting, or a word of a command, as it may be shown and logged."""
+    return PASSWORD.sub(r"\1\2...", text)
+
+
 def rows(resolved: Resolved[Any]) -> Iterator[tuple[str, str, str]]:
     """Yield each setting's key, value and origin, as they are shown: secrets are not."""
     kind: type[msgspec.Struct] = type(resolved.settings)
@@ -202,7 +215,7 @@ def rows(resolved: Resolved[Any]) -> Iterator[tuple[str, str, str]]:
         shown = str(value).lower() if isinstance(value, bool) else str(value)
         if key in SECRET and value:
             shown = "(set)"
-        yield key, shown, resolved.origins[key]
+        yield key, without_password(shown), resolved.origins[key]
     for name, table in resolved.source.data.items():
         if isinstance(table, dict):
             for key, value in table.items():

@@ -36,7 +36,7 @@ from actors.text import slug_of
 from scenarios.graph_check import problems_of
 from scenarios.graph_files import Graph, find_graph, library_of, meta_of, refusal
 from scenarios.json_text import indented
-from scenarios.problems import ScenarioError, quote, suggest
+from scenarios.problems import ScenarioError, printable, quote, suggest
 from scenarios.service.client import BOOT, LocalCaller, plain
 from scenarios.service.listing import print_rows
 from scenarios.service.process import say
@@ -262,7 +262,8 @@ def show_status(desk: Desk, *, json: bool) -> int:
         shown = {"relay": plain(relay), "engine": plain(engine), "approvals": waiting}
         sys.stdout.write(indented(shown))
         return 0
-    sys.stdout.writelines(f"{line}\n" for line in _status_lines(relay, engine, len(asks.waiting)))
+    lines = _status_lines(relay, engine, len(asks.waiting))
+    sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
     return 0
 
 

@@ -50,13 +50,14 @@ from scenarios.graph_files import refusal
 from scenarios.service.answering import model_of, tools_of
 from scenarios.service.config import DesktopSettings, Resolved
 from scenarios.service.credentials import (
+    FILE,
     NOT_PAIRED,
     Credentials,
     Tokens,
     read_credentials,
 )
 from scenarios.service.doors import open_socket
-from scenarios.service.files import lock_folder, make_folder, open_sqlite
+from scenarios.service.files import lock_folder, make_folder, open_sqlite, warn_of_readers
 from scenarios.service.process import open_log, say, serve
 from scenarios.service.reach import Reach, cure_of, reach_of
 from scenarios.service.recorded import RecordedActor
@@ -87,7 +88,7 @@ def run_desktop(resolved: Resolved[DesktopSettings], folder: Path) -> int:
     with ExitStack() as stack:
         stack.callback(lock_folder(folder, "desktop").release)
         paired = paired_credentials(folder)
-        reach = reach_with(resolved, paired)
+        reach = reach_with(resolved, paired, folder)
         # Last: servers of tools are started to ask which they have.
         toolbox, of_tools = tools_of(resolved)
         engine_config = resolved.table(ENGINE, DesktopEngine.Config, of_tools)
@@ -133,12 +134,13 @@ def _recorded(
 def paired_credentials(folder: Path) -> Credentials:
     """Return the desktop's credentials; ScenarioError if it isn't paired."""
     found = read_credentials(folder)
+    warn_of_readers(folder / FILE, say)
     if found is None or not found.device:
         raise refusal(str(folder), "this desktop is not paired with a server", NOT_PAIRED)
     return found
 
 
-def reach_with(resolved: Resolved[DesktopSettings], paired: Credentials) -> Reach:
+def reach_with(resolved: Resolved[DesktopSettings], paired: Credentials, folder: Path) -> Reach:
     """Return how the server is reached: as it was when the desktop was paired, unless told."""
     known = msgspec.structs.asdict(paired)
     usual = {
@@ -146,7 +148,8 @@ def reach_with(resolved: Resolved[DesktopSettings], paired: Credentials) -> Reac
         for key in ("server", "ca", "fingerprint", "plain")
         if resolved.origins[key] == "default"
     }
-    return reach_of(msgspec.structs.replace(resolved.settings, **usual), resolved.origins)
+    origins = {**resolved.origins, **dict.fromkeys(usual, str(folder / FILE))}
+    return reach_of(msgspec.structs.replace(resolved.settings, **usual), origins)
 
 
 def uplink(world: ServiceWorld, folder: Path, paired: Credentials, reach: Reach) -> Uplink:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import ssl
@@ -14,6 +15,7 @@ import trio
 from actors.edges.gateway import Door, Gateway
 from scenarios.graph_files import refusal
 from scenarios.problems import Problem, ScenarioError
+from scenarios.service.files import SHORTER
 from transports.envelope import Envelope
 from transports.listening import Address, cannot_listen
 from transports.tcp import SocketsListener, listen_tcp, listen_unix
@@ -47,8 +49,12 @@ class Doors:
     async def open(self) -> None:
         """Listen everywhere. ScenarioError if an address can't be had."""
         _allow_files(self._connections + SPARE_FILES)
-        await self._open(await self._listen(), local=False, limit=self._connections)
-        await self._open(await open_socket(self._socket), local=True, limit=LOCAL_LIMIT)
+        try:
+            await self._open(await self._listen(), local=False, limit=self._connections)
+            await self._open(await open_socket(self._socket), local=True, limit=LOCAL_LIMIT)
+        except BaseException:
+            await self._close()
+            raise
 
     async def _open(self, listener: SocketsListener, *, local: bool, limit: int) -> None:
         door = Door(self._gateway, [listener], local=local, connection_limit=limit)
@@ -71,11 +77,14 @@ class Doors:
                 for door, _ in self._doors:
                     nursery.start_soon(door.serve)
         finally:
-            with trio.CancelScope(shield=True):
-                for _, listener in self._doors:
-                    await listener.aclose()
+            await self._close()
             with suppress(OSError):
                 self._socket.unlink()
+
+    async def _close(self) -> None:
+        with trio.CancelScope(shield=True):
+            for _, listener in self._doors:
+                await listener.aclose()
 
     def take(self, envelope: Envelope[Any]) -> bool:
         """Send a message on its way; False if its target is nobody's here."""
@@ -94,12 +103,14 @@ class Doors:
 async def open_socket(path: Path) -> SocketsListener:
     """Listen on a UNIX socket of this machine's user. ScenarioError if it can't be had."""
     if len(os.fsencode(path)) > PATH_LIMIT_BYTES:
-        cure = "give a shorter --folder, or a shorter PULLCORD_HOME"
-        raise refusal(str(path), "this path is too long for a socket", cure)
+        raise refusal(str(path), "this path is too long for a socket", SHORTER)
     try:
         return await listen_unix(path)
     except OSError as error:
-        raise refusal(str(path), f"the socket can't be made: {error.strerror}") from None
+        cure = "give another --folder"
+        if error.errno == errno.EADDRINUSE:
+            cure = f"remove what is there, or {cure}"
+        raise refusal(str(path), f"the socket can't be made: {error.strerror}", cure) from None
 
 
 def _allow_files(wanted: int) -> None:

@@ -17,11 +17,18 @@ from typing import Literal
 from actors.stores.failures import DamagedStoreError, StoreError, UnusableStoreError
 from actors.stores.sqlite import SqliteStore, set_aside
 from actors.stores.sqlite.lock import Lock
+from actors.stores.sqlite.store import APPLICATION_ID
 from scenarios.graph_files import refusal
 from scenarios.problems import ScenarioError
 
 Kind = Literal["server", "desktop", "agent"]
+SHORTER = "give a shorter --folder, or a shorter PULLCORD_HOME"  # what a socket's path needs
 SQLITE = "sqlite:"
+SQLITE_MARK = b"SQLite format 3\0"
+SQLITE_HEAD_BYTES = 100
+ANOTHER_DATABASE = "name a file in a folder that is there and may be written"
+UNREACHED = "change who may use it, or name another"
+NOT_OURS = "name another file; if it is a damaged one of yours, move it away first"
 
 
 def home() -> Path:
@@ -49,6 +56,13 @@ def make_folder(path: Path) -> Path:
             cure = "free some space"
         raise refusal(str(path), f"the folder can't be written: {error.strerror}", cure) from None
     return path
+
+
+def warn_of_readers(path: Path, say: Callable[[str], None]) -> None:
+    """Say so if others than its owner may read a file that has a token in it."""
+    with suppress(OSError):
+        if path.stat().st_mode & 0o077:
+            say(f"{path}: others may read the token in it; chmod 600 {path}")
 
 
 def write_secret(path: Path, text: str) -> None:
@@ -86,12 +100,23 @@ def lock_folder(folder: Path, kind: Kind) -> Lock:
 def open_sqlite(path: Path, say: Callable[[str], None]) -> SqliteStore:
     """Open a database; one that is damaged is set aside and a new one begun, which `say` is told.
 
-    ScenarioError if it can't be had.
+    ScenarioError if it can't be had. What never was a database of ours stays where it is, whatever
+    it is: a path may be mistyped.
     """
+    try:
+        if path.exists() and not path.is_file():  # before a lock is put beside it
+            raise refusal(str(path), "this is no file", ANOTHER_DATABASE)
+        if not path.absolute().parent.is_dir():
+            raise refusal(str(path), "its folder is not there", ANOTHER_DATABASE)
+        known = _was_ours(path)
+    except OSError as error:
+        raise refusal(str(path), f"can't be opened: {error.strerror}", ANOTHER_DATABASE) from None
     try:
         try:
             return SqliteStore(path)
         except DamagedStoreError as error:
+            if not known:
+                raise refusal(str(path), "this is no database of pullcord", NOT_OURS) from None
             aside = set_aside(path)
             say(f"{path}: {error.sentence.partition(';')[0]}")
             say(f"it is kept as {aside}, and a new one is begun: what only it knew is lost")
@@ -101,7 +126,22 @@ def open_sqlite(path: Path, say: Callable[[str], None]) -> SqliteStore:
         raise store_problem(error) from None
 
 
+def _was_ours(path: Path) -> bool:
+    """Whether a file that is no sound database was one of ours: by its head, or what lies beside.
+
+    OSError if it can't be read. Where there is nothing, nothing else can be lost.
+    """
+    if not path.exists() or path.with_name(f"{path.name}.reserve").exists():
+        return True
+    with path.open("rb") as file:
+        head = file.read(SQLITE_HEAD_BYTES)
+    mark = head[68:72]  # the application id, where SQLite has it
+    return not head or (head.startswith(SQLITE_MARK) and mark == APPLICATION_ID.to_bytes(4, "big"))
+
+
 def store_problem(error: StoreError) -> ScenarioError:
     """Return what is wrong with a store as a user's problem: place, cause and cure."""
     sentence, _, cure = error.sentence.partition("; ")
+    if not cure and sentence.startswith("can't be "):
+        cure = UNREACHED
     return refusal(str(error.path), sentence, cure or None)

@@ -36,7 +36,7 @@ from actors.accounts.messages import (
 from actors.edges.door import MakeLink, PairingCode, PrincipalToken, SignInLink
 from scenarios.graph_files import refusal
 from scenarios.json_text import indented
-from scenarios.service.client import BOOT, LocalCaller, check_token, plain
+from scenarios.service.client import BOOT, LocalCaller, hello_with, plain
 from scenarios.service.config import AgentSettings, Resolved
 from scenarios.service.listing import print_rows
 from scenarios.service.process import say
@@ -67,8 +67,7 @@ class Owner(LocalCaller):
         reach = reach_of(settings, origins)
         if not settings.token:
             raise refusal("PULLCORD_TOKEN", "which owner asks?", "set it to an owner's token")
-        check_token(settings.token, "owner", origins["token"])
-        hello = Hello(name="owner", boot=BOOT, token=settings.token)
+        hello = hello_with(settings.token, "owner", origins["token"])
         super().__init__(str(reach.address), reach.connect, hello, local=False)
 
 

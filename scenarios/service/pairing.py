@@ -44,6 +44,10 @@ def pair(
     lock = lock_folder(folder, "desktop")  # a desktop that runs has its own token in its hands
     try:
         return _pair(code, name, reach, settings, folder)
+    except OSError as error:
+        what = f"the token can't be kept: {error.strerror or error}"
+        cure = "free some space, or change who may write there, and say the same again"
+        raise refusal(str(folder), what, cure) from None
     finally:
         lock.release()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shlex
 import sys
 import time
@@ -19,13 +18,12 @@ from logs.record import HeaderRecord
 from logs.rotate import RotatingRecorder
 from scenarios.graph_files import refusal
 from scenarios.problems import printable
-from scenarios.service.config import LogSettings
+from scenarios.service.config import LogSettings, without_password
 from scenarios.service.files import store_problem
 from scenarios.service.recorded import SHARED, RecordedActor
 from scenarios.service.world import ServiceWorld
 from transports.version import VERSION
 
-_PASSWORDS = re.compile(r"(://[^:/@\s]*:)[^@\s]*(?=@)|([?&]password=)[^&\s]*")
 LOGS = "logs"  # the folder within a process's own
 
 
@@ -57,7 +55,7 @@ def open_log(
         seed=world.seed,
         cell="",
         replication=0,
-        command=shlex.join(["pullcord", *map(_without_password, sys.argv[1:])]),
+        command=shlex.join(["pullcord", *map(without_password, sys.argv[1:])]),
         pullcord=VERSION,
         python=platform.python_version(),
         driver="trio",
@@ -83,11 +81,6 @@ def open_log(
         raise refusal(
             str(folder / LOGS), what, "free some space, or change who may write"
         ) from None
-
-
-def _without_password(argument: str) -> str:
-    """Return what was said on the command line, without a database's password."""
-    return _PASSWORDS.sub(lambda found: f"{found[1] or found[2]}...", argument)
 
 
 def serve(world: ServiceWorld, log: RotatingRecorder) -> int:

@@ -38,6 +38,8 @@ CURES = (
     ("ostname mismatch", "reach it by a name that its certificate has"),
     ("IP address mismatch", "reach it by a name that its certificate has"),
     ("certificate is refused", "give --ca FILE with its authority, or --fingerprint"),
+    ("its disk is full", "if it stays so, look at what the server prints"),
+    ("try again", "say the same again in a minute"),
     ("speaks protocol", "update pullcord on the older side"),
     ("Connection refused", "is the server running there?"),
     ("no answer within", "is this the right address, and is a firewall in between?"),

@@ -15,7 +15,7 @@ from actors.stores.sqlite import SqliteStore
 from scenarios.graph_files import refusal
 from scenarios.problems import quote
 from scenarios.service.certificate import strange_fingerprint
-from scenarios.service.config import Resolved, ServerSettings
+from scenarios.service.config import Resolved, ServerSettings, without_password
 from scenarios.service.doors import Doors
 from scenarios.service.files import (
     SQLITE,
@@ -157,7 +157,7 @@ def open_store(
     if is_postgres(text):
         return _open_postgres(text, place)
     cure = "write sqlite:PATH or postgresql://USER@HOST/DATABASE"
-    raise refusal(place, f"{quote(text)} names no store", cure)
+    raise refusal(place, f"{quote(without_password(text))} names no store", cure)
 
 
 def is_postgres(text: str) -> bool:

@@ -40,6 +40,7 @@ from transports.envelope import Envelope
 from transports.memory import DOWN, Everywhere
 from transports.units import DURATION_LIMIT_US
 
+FULL = "the disk is full, or can't be written"
 TRACE_PAUSE_US = 60_000_000  # a failure that comes again and again must not fill a disk
 OUTSIDE = (LiveModel, ToolRunner)  # actors whose waiting is done by tasks
 CLOCK_STEP_US = 10_000  # a clock that is set right goes a few in a second; a deadline has seconds
@@ -129,6 +130,7 @@ class ServiceWorld(DurableWorld):
         self.snapshot_limit_bytes = 0  # of the stores, at the log's beginning; 0 leaves them out
         self._flush: Callable[[], None] = lambda: None
         self._up = False  # whether every actor has begun
+        self._unwritten: set[str] = set()  # whose store can't be written, as was told
         self._told_us: int | None = None  # when a failure was told in full
         super().__init__(
             self.seed,
@@ -288,6 +290,7 @@ class ServiceWorld(DurableWorld):
         assert isinstance(actor, ServiceContext)
         if actor.chance is not None:  # how much was drawn until the disk failed is in no log
             actor.chance.go_back()
+        self._tell_store(actor.name, False, error.sentence)
         await super()._fail_all(actor, turn, error)
 
     async def _in_turn(self, actor: DurableContext, turn: Any, take: Callable[[], Any]) -> None:
@@ -298,6 +301,7 @@ class ServiceWorld(DurableWorld):
         if actor.held:
             with self.meter.commits.measured():
                 await super()._commit_held(actor)
+            self._tell_store(actor.name, actor.store.writable, FULL)
 
     async def _boot(self, actor: HostContext) -> None:
         assert isinstance(actor, ServiceContext)
@@ -309,6 +313,15 @@ class ServiceWorld(DurableWorld):
                 await trio.sleep(AGAIN_S)
             else:
                 return
+
+    def _tell_store(self, name: str, writable: bool, why: str) -> None:
+        """Say that a store can't be written, and that it can again: each change once."""
+        if writable and name in self._unwritten:
+            self._unwritten.remove(name)
+            self.say(f"{name}'s store can be written again")
+        elif not writable and name not in self._unwritten:
+            self._unwritten.add(name)
+            self.say(f"{name}'s store: {why}; nothing is lost, and new work is refused")
 
     async def _wait_for_store(self, actor: DurableContext, error: StoreError) -> None:
         if not self._up:

@@ -43,7 +43,7 @@ class PostgresStore(DatabaseStore):
                 self._schema.set_up(connection)
                 self._schema.look(connection)
         except psycopg.Error as error:
-            said = str(error).strip().splitlines()[-1]
+            said = str(error).strip().partition("\n")[0].removeprefix("connection failed: ")
             sentence = f"can't be reached: {said}" if not error.sqlstate else self._words(error)
             raise UnusableStoreError(self.place, sentence) from error
 

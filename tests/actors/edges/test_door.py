@@ -15,6 +15,7 @@ from actors.edges.door import (
     hash_token,
     make_code,
     make_token,
+    network_of,
 )
 from transports.envelope import Envelope
 from transports.wire import WireCodec
@@ -65,3 +66,22 @@ def test_a_desktop_brings_a_token_of_the_right_form(token: str) -> None:
     )
     with pytest.raises(Exception, match="not an envelope"):
         codec.decode(frame, "pairing")
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("10.1.2.3:50000", "10.1.2.3"),
+        ("2001:db8:1:2:3:4:5:6:50000", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9:50001", "2001:db8:1:2::/64"),
+        ("[2001:db8:1:2::9]:50001", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0:50000", "fe80::/64"),
+        ("::ffff:10.1.2.3:50000", "10.1.2.3"),
+        ("local", "local"),
+        ("", ""),
+    ],
+)
+def test_a_strangers_tries_are_counted_under_what_it_can_not_choose_afresh(
+    address: str, network: str
+) -> None:
+    assert network_of(address) == network

@@ -32,7 +32,7 @@ from actors.edges.door import (
     hash_token,
     make_token,
 )
-from actors.edges.gateway import DENIAL_S, NO_PAGES, SERVER
+from actors.edges.gateway import DENIAL_S, NO_PAGES, PAIRING_LIMIT, SERVER, Guest
 from actors.messages import (
     Commands,
     GetGraphRun,
@@ -299,6 +299,36 @@ async def test_a_stranger_may_say_nothing_but_a_code(autojump_clock: MockClock) 
         assert it.inside.heard == []
         with pytest.raises(RefusedError):
             await greet(it.local.connect(), Hello(name="pairing", boot="b", token=CHOSEN), TIMINGS)
+
+
+async def test_a_strangers_tries_are_counted_whatever_its_port_is(
+    autojump_clock: MockClock,
+) -> None:
+    async with hall(autojump_clock) as it:
+        hello = Hello(name="pairing", boot="b")
+        guests = [await it.gateway.admit(hello, f"10.0.0.1:{port}", False) for port in (5, 6)]
+        assert [guest.address for guest in guests if isinstance(guest, Guest)] == ["10.0.0.1"] * 2
+
+
+async def test_no_more_strangers_than_a_few_are_heard_at_a_time(autojump_clock: MockClock) -> None:
+    hello = Hello(name="pairing", boot="b")
+    ends: list[str] = []
+
+    async def knock(it: Hall) -> None:
+        try:
+            connection = await greet(it.outside.connect(), hello, TIMINGS)
+            with trio.move_on_after(1):
+                await connection.receive()
+                return
+            ends.append("heard")
+        except BrokenLinkError as error:
+            ends.append(type(error).__name__)
+
+    async with hall(autojump_clock) as it, trio.open_nursery() as nursery:
+        for _ in range(30):  # greeted all at once, before the first of them is counted
+            nursery.start_soon(knock, it)
+    assert len(ends) == 30
+    assert ends.count("heard") == PAIRING_LIMIT
 
 
 # Links to pages

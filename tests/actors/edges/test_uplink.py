@@ -20,6 +20,7 @@ from actors.messages import Commands, GraphRun, StartAnswer, Sync
 from tests.actors.edges.fake_inside import FakeInside
 from tests.transports.test_acceptor import Log, PipeListener
 from transports.acceptor import serve
+from transports.codec import FRAME_LIMIT_BYTES
 from transports.connection import BrokenLinkError, Connection, Peer
 from transports.envelope import Envelope
 from transports.handshake import NOT_KNOWN, PROTOCOL, Hello
@@ -230,6 +231,16 @@ async def test_what_a_server_may_not_say_ends_the_connection(autojump_clock: Moc
         first, second = it.log.told("link.down")
         assert first.startswith("not an envelope")
         assert second == "a message to dev_2, but this is dev_1"
+
+
+async def test_what_no_frame_can_hold_is_lost_and_the_link_stays(autojump_clock: MockClock) -> None:
+    async with linked(autojump_clock) as it:
+        large = Sync(boot="b" * FRAME_LIMIT_BYTES, sessions=(), open=(), capacity=1, poll_us=1)
+        assert it.uplink.take(Envelope(5, "relay", "server", 0, 0, large))
+        [(_, fault)] = it.inside.lost
+        assert fault.startswith("it can't be sent: frame of")
+        assert it.uplink.take(ask(6))
+        assert (await it.hear()).id == 6
 
 
 async def test_what_goes_beyond_the_queue_is_lost(autojump_clock: MockClock) -> None:

@@ -131,6 +131,85 @@ def test_a_port_in_use_and_a_folder_in_use(shell: Shell) -> None:
     assert done.err.startswith("busy: another server uses this folder: ")
 
 
+def test_a_password_is_in_no_log_and_no_error(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        where = "sqlite:server.db?password=hunter2"  # it is a name, and looks as a database's
+        done = shell.run("server", "--listen", address, "--store", where)
+    assert done.code == 2
+    logs = list((shell.folder / "server" / "logs").iterdir())
+    assert ["password=..." in log.read_text() for log in logs] == [True]
+    assert "hunter2" not in "".join(log.read_text() for log in logs)
+    for store in ("postgresql://u:hunter2@127.0.0.1:1/db", "mysql://u:hunter2@h/db"):
+        done = shell.run("server", "--listen", "127.0.0.1:0", "--store", store)
+        assert done.code == 2
+        assert "hunter2" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        ("bad\udcff", "PULLCORD_TOKEN: this is no token"),
+        ("two words", "PULLCORD_TOKEN: this is no token"),
+        ("x" * 2000, "PULLCORD_TOKEN: this is no token"),
+        ("pc_dev_secret", "PULLCORD_TOKEN: this is the token of a desktop"),
+    ],
+)
+def test_what_is_no_token_is_told_before_anybody_is_asked(
+    shell: Shell, token: str, words: str
+) -> None:
+    shell.set("PULLCORD_TOKEN", token)
+    for args in (["agent", "list", "p"], ["devices", "list"]):
+        done = shell.run(*args, "--server", "127.0.0.1:1")
+        assert (done.code, done.out) == (2, "")
+        assert words in done.err
+        assert token not in done.err
+
+
+def test_a_local_socket_that_nobody_answers(shell: Shell) -> None:
+    folder = make_folder(shell.folder / "server")
+    path = folder / "owner.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))  # as a killed server leaves it
+    assert "owner.sock: no server runs here" in shell.run("devices", "list").err
+    path.unlink()
+    path.write_text("")
+    done = shell.run("server", "--listen", "127.0.0.1:0")
+    assert done.code == 2
+    assert "the socket can't be made: Address already in use" in done.err
+    assert "help: remove what is there" in done.err
+    done = shell.run("devices", "list", "--folder", "a" * 150)
+    assert "this path is too long for a socket" in done.err
+    if os.geteuid() == 0:  # as somebody who may not
+        path.unlink()
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(path))
+            other.listen()
+            path.chmod(0o600)
+            folder.chmod(0o755)
+            shell.folder.chmod(0o755)
+            os.seteuid(65534)
+            try:
+                done = shell.run("devices", "list")
+            finally:
+                os.seteuid(0)
+        assert "this is another user's" in done.err
+
+
+def test_a_call_that_can_not_be_sent_keeps_no_key(shell: Shell) -> None:
+    shell.set("PULLCORD_TOKEN", TOKEN)
+    (shell.folder / "large.json").write_text(json.dumps({"x": "a" * (1 << 20)}))
+    for given in ("@large.json", '{"n": 99999999999999999999999999}'):
+        done = shell.run("agent", "run", "gs_1", "--args", given, "--server", "127.0.0.1:1")
+        assert done.code == 2
+        assert done.err.startswith("pullcord agent run: this call can't be sent: ")
+    assert not (shell.folder / "agent").exists()
+    (shell.folder / "agent").write_text("")
+    done = shell.run("agent", "run", "gs_1", "--server", "127.0.0.1:1")
+    assert done.code == 2
+    assert done.err.startswith(f"{shell.folder}/agent: the call's key can't be kept: ")
+
+
 def test_where_each_setting_was_said(shell: Shell) -> None:
     folder = make_folder(shell.folder / "server")
     (folder / "config.toml").write_text('store = "sqlite:x.db"\n[server]\nretention = "3d"\n')

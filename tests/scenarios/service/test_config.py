@@ -71,13 +71,26 @@ def test_an_actors_table_goes_over_what_is_usual(tmp_path: Path) -> None:
         ("", {"PULLCORD_LOG_FILES": "many"}, "PULLCORD_LOG_FILES", "integer"),
         ("", {"PULLCORD_LOG_FILES": "1"}, "PULLCORD_LOG_FILES", "at least 2"),
         ("", {"PULLCORD_LOG_SIZE": "big"}, "PULLCORD_LOG_SIZE", "big"),
+        (
+            "",
+            {"PULLCORD_CONNECTIONS": "--5"},
+            "PULLCORD_CONNECTIONS",
+            '"connections" must',
+        ),
+        ("", {"PULLCORD_CONNECTIONS": "9" * 5000}, "PULLCORD_CONNECTIONS", "must be an integer"),
+        ("", {"PULLCORD_CONNECTIONS": "9" * 12}, "PULLCORD_CONNECTIONS", "at most 1000000"),
+        ("", {"PULLCORD_CONNECTIONS": "-1"}, "PULLCORD_CONNECTIONS", "at least 1"),
+        ('store = "sqlite:a\\u0000b"', {}, "config.toml:1", "NUL"),
+        ("tls_cert = 'a'\nplain = 1", {}, "config.toml:2:9", "true or false"),
+        ("[server]\nretention = 3", {}, "config.toml:2:13", "has no unit"),
+        ("[relay]\npoll = '1s'", {}, "config.toml:1:2", "relay"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(
     tmp_path: Path, text: str, environ: dict[str, str], place: str, words: str
 ) -> None:
     with pytest.raises(ScenarioError) as told:
-        resolved(tmp_path, text, environ)
+        resolved(tmp_path, text, environ).table("server", AccountedServer.Config, {})
     assert place in str(told.value)
     assert words in str(told.value)
 
@@ -126,3 +139,22 @@ def test_every_setting_says_what_it_means() -> None:
     for kind, _ in KINDS.values():
         for field in msgspec.structs.fields(kind):
             assert isinstance(field.type.__metadata__[-1], str), f"{kind.__name__}.{field.name}"
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("postgresql://u:hunter2@h:1/db", "postgresql://u:...@h:1/db"),
+        ("postgresql://u:hun@ter2@h/db", "postgresql://u:...@h/db"),
+        (
+            "postgresql://u@h/db?password=hunter2&schema=x",
+            "postgresql://u@h/db?password=...&schema=x",
+        ),
+        ("postgresql://u@h:1/db", "postgresql://u@h:1/db"),
+        ("sqlite:/srv/a:b@c.db", "sqlite:/srv/a:b@c.db"),
+    ],
+)
+def test_a_password_in_an_address_is_not_shown(tmp_path: Path, told: str, shown: str) -> None:
+    it = resolved(tmp_path, "", {"PULLCORD_STORE": told})
+    assert it.settings.store == told
+    assert [value for key, value, _ in rows(it) if key == "store"] == [shown]

@@ -12,7 +12,14 @@ import pytest
 
 from scenarios.problems import ScenarioError
 from scenarios.service.credentials import Credentials, read_credentials, write_credentials
-from scenarios.service.files import home, lock_folder, make_folder, open_sqlite, write_secret
+from scenarios.service.files import (
+    home,
+    lock_folder,
+    make_folder,
+    open_sqlite,
+    warn_of_readers,
+    write_secret,
+)
 from tests.actors.puppets import NOTES, Note
 
 
@@ -111,6 +118,53 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"(?s)server\.db: this is some other.*name another"):
         open_sqlite(path, lambda _: None)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "content", [b"root:x:0:0\n" * 400, b"\xff" * 5000, b"SQLite format 3\0" * 9]
+)
+def test_what_never_was_a_database_of_ours_stays_where_it_is(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "passwd"
+    path.write_bytes(content)
+    for _ in range(2):  # nor is it ours because it was tried once
+        with pytest.raises(ScenarioError, match=r"(?s)passwd: this is no database.*name another"):
+            open_sqlite(path, lambda _: None)
+    assert path.read_bytes() == content
+    assert not list(tmp_path.glob("passwd.1*"))
+
+
+@pytest.mark.parametrize("lost", ["head", "reserve"])
+def test_a_database_of_ours_is_known_by_its_head_or_its_reserve(tmp_path: Path, lost: str) -> None:
+    path = tmp_path / "server.db"
+    open_sqlite(path, lambda _: None).close()
+    if lost == "head":
+        path.write_bytes(b"\0" * 9000)
+    else:
+        path.with_name("server.db.reserve").unlink()
+        path.write_bytes(path.read_bytes()[:100] + b"\xff" * 9000)
+    said: list[str] = []
+    open_sqlite(path, said.append).close()
+    assert len(said) == 3
+
+
+def test_a_database_where_none_can_be_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    for place, words in ((tmp_path, "no file"), (tmp_path / "a" / "b.db", "folder is not there")):
+        with pytest.raises(ScenarioError, match=rf"(?s){words}.*help: name a file"):
+            open_sqlite(place, lambda _: None)
+    assert not list(tmp_path.parent.glob(f"{tmp_path.name}.*"))
+
+
+def test_a_token_that_others_may_read_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    said: list[str] = []
+    warn_of_readers(path, said.append)
+    path.write_text("token = 'x'")
+    for mode in (0o600, 0o400, 0o644, 0o640):
+        path.chmod(mode)
+        warn_of_readers(path, said.append)
+    assert said == [f"{path}: others may read the token in it; chmod 600 {path}"] * 2
 
 
 WORD = "pc_dev_x"

@@ -245,6 +245,10 @@ def test_a_turn_that_is_not_committed_never_was_and_the_process_goes_on() -> Non
     it.serve()
     assert it.edge.heard == ["kept"]
     assert len(it.trace.kinds("undone")) == 1
+    assert it.said == [
+        "here's store: the disk is full; nothing is lost, and new work is refused",
+        "here's store can be written again",
+    ]
 
 
 def one_by_one(world: ServiceWorld, enter: Any) -> Any:
