@@ -139,8 +139,8 @@ def test_a_server_and_its_pages_live_and_end_together(place: Path) -> None:
     with start(place, "server", *away, env=env) as server:
         try:
             assert server.stderr is not None
-            lines = [server.stderr.readline() for _ in range(3)]
-            base = lines[1].split("owner's page: ")[1].strip().rstrip("/")
+            page = next(line for line in server.stderr if "owner's page: " in line)
+            base = page.split("owner's page: ")[1].strip().rstrip("/")
             assert httpx.get(f"{base}/healthz", timeout=60).text == "ok\n"
             told = command(place, "link", "--json", env=env)
             url = json.loads(told.out)["url"]
