@@ -14,6 +14,7 @@ from actors.messages import (
     Failure,
     GetGraphRun,
     GraphRun,
+    GraphSessions,
     RunGraphSession,
 )
 from scenarios.service.client import BOOT, CALL_ERRORS, calling
@@ -22,7 +23,7 @@ from transports.handshake import Hello
 from transports.listening import Address
 from transports.tcp import connect_tcp
 
-HEARD: Final = (GraphRun, Failure)
+HEARD: Final = (GraphRun, GraphSessions, Failure)
 AGAIN_S: Final = 0.1  # between a question that was not answered and the next
 ANSWER_S: Final = 4.0  # for an answer: longer than the server may hold it back
 WAIT_US: Final = 1_000_000
@@ -41,9 +42,7 @@ class Calls:
         """Ask until there is an answer; every question may be asked again."""
         while True:
             try:
-                async with calling(
-                    self._connect, self._hello, (GraphRun, Failure), timings=QUICK
-                ) as caller:
+                async with calling(self._connect, self._hello, HEARD, timings=QUICK) as caller:
                     return await caller.ask(body, ANSWER_S)
             except CALL_ERRORS:
                 self.unanswered += 1
