@@ -23,7 +23,7 @@ def message(target: str) -> str:
 def test_shipped_scenarios_can_be_loaded() -> None:
     known = shipped()
     folders = {"ablation", "chaos", "examples", "foreign", "graph_runs", "published"}
-    folders.add("recommended")
+    folders |= {"recommended", "regressions"}
     assert {name.split("/")[0] for name in known} == folders
     for name, path in known.items():
         assert load_plan(path).cells, name

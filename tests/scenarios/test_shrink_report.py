@@ -42,7 +42,7 @@ PLANS = {
     "second_consent_check": 106,
     "source_check": 0,
     "start_gate": 12,
-    "tombstone": 7,
+    "tombstone": 10,
     "unique_start": 35,
 }
 UNSAFE = ROOT / "scenarios" / "ablation" / "unsafe.py"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.messages import GetGraphRun, GraphRun
+from actors.messages import Accepted, GetGraphRun, GraphRun
 from scenarios.checks.converges_after_heal import converges_after_heal
 from scenarios.checks.history import Violation
 from tests.scenarios.checks.broken import OTHERS, played
@@ -117,3 +117,15 @@ def test_an_agent_that_does_not_poll_need_not_see_it() -> None:
     tale.now_us = 31 * S
     poll(tale, None)  # only after it was due
     assert tale.judge(converges_after_heal, **bound()) == []
+
+
+def test_an_end_that_a_killed_server_could_not_tell_is_told_when_its_result_comes_again() -> None:
+    tale = Tale()
+    tale.queue()
+    tale.now_us = 40 * S
+    tale.say("server", "relay", Accepted(command_id="r1"))
+    late = tale.judge(converges_after_heal, **bound(converge_s=29))
+    assert [found.sentence for found in late] == [
+        "run r1 should have ended by 39 s and ended only at 40 s"
+    ]
+    assert tale.judge(converges_after_heal, **bound(converge_s=30)) == []
