@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from actors.messages import TERMINAL, Accepted, GetGraphRun, GraphRun
+from actors.messages import TERMINAL, Complete, GetGraphRun, GraphRun
 from scenarios.checks.history import History, Said, Violation
 
 _NAME = "converges_after_heal"
@@ -13,16 +13,14 @@ _NAME = "converges_after_heal"
 def converges_after_heal(history: History) -> Iterator[Violation]:
     """So long after the last fault every run has ended, and every agent who polls has seen it.
 
-    Reads `run.queued`, `run.terminal`, `Accepted`, `GetGraphRun` and `GraphRun`. A server that was
-    killed right after a commit has said nothing of an end that is on its disk; that it has one, it
-    says when the desktop posts its result again. A run that was queued later
-    has as long from then. Judged only where the history says when the faults ended and how long
-    the system then may take, and only for runs whose time was up before the end. An agent that is
-    down at the end need not have seen anything.
+    Reads `run.queued`, `run.terminal`, `Complete`, `GetGraphRun` and `GraphRun`. A server that was
+    killed right after it committed a result has said nothing of that end, and it is one. A run that
+    was queued later has as long from then. Judged only where the history says when the faults ended
+    and how long the system then may take, and only for runs whose time was up before the end. An
+    agent that is down at the end need not have seen anything.
     """
     if history.due_us(0) is None:
         return
-    accepted = {said.envelope.body.command_id: said for said in reversed(history.sent(Accepted))}
     polls: dict[tuple[str, str], Said] = {}
     for poll in history.sent(GetGraphRun):
         polls.setdefault((poll.envelope.source, poll.envelope.body.command_id), poll)
@@ -36,7 +34,7 @@ def converges_after_heal(history: History) -> Iterator[Violation]:
         due_us = None if begun is None else history.due_us(begun.t)
         if begun is None or due_us is None:
             continue
-        ended = story.first() or accepted.get(story.run)
+        ended = story.first() or _untold(history, story.run)
         if ended is None or ended.t > due_us:
             how = "has not ended" if ended is None else f"ended only at {ended.t / 1e6:g} s"
             numbers = (begun.n,) if ended is None else (begun.n, ended.n)
@@ -50,3 +48,11 @@ def converges_after_heal(history: History) -> Iterator[Violation]:
         if seen_us is None or seen_us > due_us:
             words = f"{story.agent} should have seen the end of run {story.run} by "
             yield Violation(_NAME, f"{words}{due_us / 1e6:g} s and has not", (ended.n, polled.n))
+
+
+def _untold(history: History, run: str) -> Said | None:
+    """Return the completion after whose commit the server was killed, if there was one."""
+    for said in history.delivered(Complete):
+        if said.envelope.body.command_id == run and said.n in history.silenced:
+            return said
+    return None

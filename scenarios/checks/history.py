@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from actors.actor import Key
+from actors.actor import Commit, Key
 from actors.ledger import RUNS, TICKETS, Run, Ticket
 from actors.messages import TERMINAL, GraphRun, RunGraphSession
 from logs.keep import MemoryRecorder
@@ -27,10 +27,13 @@ from logs.record import (
     DropRecord,
     Ended,
     EventRecord,
+    FaultRecord,
     LateRecord,
     MessageRecord,
     Record,
     StartRecord,
+    TimerRecord,
+    UnansweredRecord,
     UndoneRecord,
 )
 
@@ -41,6 +44,7 @@ Tables = Mapping[str, Mapping[Key, msgspec.Struct]]
 Said = Ended
 
 # Outcomes of a world that stopped between two turns: only there is its state at the end a state.
+TURNS = (MessageRecord, StartRecord, TimerRecord, UnansweredRecord)
 SETTLED = frozenset({"ended", "limit reached", "would sleep for ever"})
 
 
@@ -136,6 +140,18 @@ class History:
             elif type(record) is StartRecord:
                 down.discard(record.actor)
         return frozenset(down)
+
+    @cached_property
+    def silenced(self) -> frozenset[int]:
+        """The turns that committed, and whose actor was killed before it could say anything."""
+        found: set[int] = set()
+        last: dict[str, int] = {}
+        for record in self.records:
+            if isinstance(record, FaultRecord) and record.fault == Commit.SILENCED.value:
+                found.add(last[record.actor])
+            elif isinstance(record, TURNS):
+                last[record.actor] = record.n
+        return frozenset(found)
 
     # What
 

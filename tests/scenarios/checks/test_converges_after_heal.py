@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from actors.messages import Accepted, GetGraphRun, GraphRun
+from actors.actor import Commit
+from actors.messages import Complete, GetGraphRun, GraphRun
 from scenarios.checks.converges_after_heal import converges_after_heal
 from scenarios.checks.history import Violation
 from tests.scenarios.checks.broken import OTHERS, played
-from tests.scenarios.checks.tale import SEEN, S, Tale
+from tests.scenarios.checks.tale import DONE, SEEN, S, Tale
 
 NAME = "converges_after_heal"
 HOUR = '[run]\nuntil = "1h"\n'
@@ -119,13 +120,16 @@ def test_an_agent_that_does_not_poll_need_not_see_it() -> None:
     assert tale.judge(converges_after_heal, **bound()) == []
 
 
-def test_an_end_that_a_killed_server_could_not_tell_is_told_when_its_result_comes_again() -> None:
+@pytest.mark.parametrize("after", [True, False])
+def test_what_a_server_committed_right_before_its_end_is_an_end_though_nobody_says_so(
+    after: bool,
+) -> None:
     tale = Tale()
     tale.queue()
-    tale.now_us = 40 * S
-    tale.say("server", "relay", Accepted(command_id="r1"))
-    late = tale.judge(converges_after_heal, **bound(converge_s=29))
-    assert [found.sentence for found in late] == [
-        "run r1 should have ended by 39 s and ended only at 40 s"
-    ]
-    assert tale.judge(converges_after_heal, **bound(converge_s=30)) == []
+    tale.now_us = 25 * S
+    tale.say("relay", "server", Complete(command_id="r1", boot="b", delivery=1, completion=DONE))
+    commit = Commit.SILENCED if after else Commit.KILLED
+    tale.recorder.fault(tale.now_us, "server", commit.value, "kill")
+    assert [found.sentence for found in tale.judge(converges_after_heal, **bound())] == (
+        [] if after else ["run r1 should have ended by 30 s and has not ended"]
+    )
