@@ -23,6 +23,7 @@ from actors.errors import SimulationError
 from actors.host import START, HostContext
 from actors.rewind import Rewind
 from actors.simulator import Simulator
+from actors.stores.database import Turns
 from actors.stores.failures import StoreConflictError, StoreError, StoreFailedError
 from actors.stores.memory import MemoryStore
 from actors.world import TrioWorld
@@ -35,24 +36,8 @@ BEHIND = "a turn before it in its group failed"
 RETRY_S = (0.1, 0.5, 2.0, 5.0)  # after starts that can't be written; the last one again and again
 
 
-class DurableStore(Store, Protocol):
-    """What a host does with a store that survives its process."""
-
-    def begin_turn(self) -> None:
-        """Begin one of several turns that share a commit."""
-
-    def end_turn(self) -> None:
-        """End it; what it wrote waits for the commit."""
-
-    def roll_back(self) -> None:
-        """Undo the open turn; with none begun, all that was written since the last commit."""
-
-    @property
-    def has_to_commit(self) -> bool:
-        """False if a commit has nothing to do, and so waits for nothing."""
-
-    def commit(self) -> None:
-        """Make what was written durable, or raise StoreFailedError: then none of it ever was."""
+class DurableStore(Store, Turns, Protocol):
+    """What a host does with a store that survives its process: turns, and their commits."""
 
 
 @runtime_checkable

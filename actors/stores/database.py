@@ -10,7 +10,7 @@ from actors.actor import Key
 
 
 class Turns(Protocol):
-    """A transaction of a database, in which turns begin and end."""
+    """What turns begin and end in: a database's transaction, and so any store on one."""
 
     writable: bool
 
@@ -28,7 +28,7 @@ class Turns(Protocol):
         """False if a commit has nothing to do: to write, to tell or to mend."""
 
     def commit(self) -> None:
-        """Make what was written durable."""
+        """Make what was written durable, or raise StoreFailedError: then none of it ever was."""
 
 
 class DatabaseStore:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import Any, Generic
 
 import msgspec
 
-from actors.actor import Key, Row
+from actors.actor import Key, Row, TableSpec
+from actors.stores.failures import UnreadableRowError
 from transports.codec import plain
 
 Value = str | int | float | bytes | None
@@ -97,6 +99,35 @@ class RowCodec(Generic[Row]):
             return self._from_msgpack.decode(data)
         except (msgspec.DecodeError, RecursionError, TypeError) as error:
             raise ValueError(str(error)) from error
+
+
+class TableCodec(Generic[Row]):
+    """Encodes the rows of a table of the store at `place`; failures name the table and the key."""
+
+    def __init__(self, spec: TableSpec[Row], place: Path | str) -> None:
+        self._rows = RowCodec(spec.row)
+        self._name = spec.name
+        self._place = place
+
+    def encode(self, key: Key, row: Row) -> str | bytes:
+        """Return a row as it is kept.
+
+        Raises ValueError for one that could never be read, which is an actor's bug: it is told now,
+        and not when the row is wanted.
+        """
+        try:
+            return self._rows.encode(row)
+        except ValueError as error:
+            raise ValueError(f"the row {key!r} of {self._name} can't be kept: {error}") from error
+
+    def decode(self, key: str, data: str | bytes) -> Row:
+        """Return the row under a key, which is as it is written. Raises UnreadableRowError."""
+        try:
+            return self._rows.decode(data)
+        except ValueError as error:
+            row = f"the row {read_key(key)!r} of {self._name}"
+            sentence = f"{row} is of another version of the program, or damaged: {error}"
+            raise UnreadableRowError(self._place, sentence) from error
 
 
 def _named(kind: type[Any], value: Any) -> Any:

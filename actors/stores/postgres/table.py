@@ -17,11 +17,10 @@ from typing import Any, Generic
 import msgspec
 
 from actors.actor import Key, Row, TableSpec
-from actors.stores.failures import UnreadableRowError
 from actors.stores.postgres.columns import Column, columns_of
 from actors.stores.postgres.schema import Connection, Schema, quoted
 from actors.stores.postgres.transaction import Transaction
-from actors.stores.rows import RowCodec, read_key, write_key
+from actors.stores.rows import TableCodec, read_key, write_key
 
 _ROWS_AT_ONCE = 1_000  # that are built anew: enough for the way there to count little
 
@@ -38,7 +37,7 @@ class PostgresTable(Generic[Row]):
         self._spec = spec
         self._transaction = transaction
         self._schema = schema
-        self._codec = RowCodec(spec.row)
+        self._codec = TableCodec(spec, transaction.place)
         self._searches: dict[tuple[Any, ...], str] = {}
         fields = sorted({field for fields in spec.indexes.values() for field in fields})
         self._fields: dict[str, Column] = columns_of(spec.row, fields)
@@ -83,21 +82,12 @@ class PostgresTable(Generic[Row]):
 
     def _entry(self, key: Key, row: Row) -> tuple[Any, ...]:
         fields = [column.write(getattr(row, field)) for field, column in self._fields.items()]
-        try:
-            data = self._codec.encode(row)
-        except ValueError as error:  # an actor's bug: told now, and not when the row is wanted
-            name = self._spec.name
-            raise ValueError(f"the row {key!r} of {name} can't be kept: {error}") from error
+        data = self._codec.encode(key, row)
         text, packed = (data, None) if isinstance(data, str) else (None, data)
         return (write_key(key), text, packed, *fields)
 
     def _decode(self, key: str, text: str | None, packed: bytes | None) -> Row:
-        try:
-            return self._codec.decode(text if packed is None else packed)  # type: ignore[arg-type]  # one of them is there
-        except ValueError as error:
-            row = f"the row {read_key(key)!r} of {self._spec.name}"
-            sentence = f"{row} is of another version of the program, or damaged: {error}"
-            raise UnreadableRowError(self._transaction.place, sentence) from error
+        return self._codec.decode(key, text if packed is None else packed)  # type: ignore[arg-type]  # one of them is there
 
     # Rows by index
 

@@ -15,7 +15,7 @@ import msgspec
 
 from actors.actor import Key, Row, TableSpec
 from actors.stores.failures import StoreError, UnreadableRowError
-from actors.stores.rows import RowCodec, Value, read_key, write_key, write_value
+from actors.stores.rows import TableCodec, Value, read_key, write_key, write_value
 from actors.stores.sqlite.transaction import Transaction
 
 DEFINITIONS = "pullcord_tables"  # each table's name, and the indexes that it was built with
@@ -36,7 +36,7 @@ class SqliteTable(Generic[Row]):
     def __init__(self, spec: TableSpec[Row], transaction: Transaction) -> None:
         self._spec = spec
         self._transaction = transaction
-        self._codec = RowCodec(spec.row)
+        self._codec = TableCodec(spec, transaction.path)
         self._ready = False
         self._searches: dict[tuple[str, int, tuple[str, ...], bool], str] = {}
         self._fields = sorted({field for fields in spec.indexes.values() for field in fields})
@@ -57,7 +57,7 @@ class SqliteTable(Generic[Row]):
         self._prepare()
         text = write_key(key)
         rows = self._transaction.read(self._get, (text,))
-        return self._decode(text, rows[0][0]) if rows else None
+        return self._codec.decode(text, rows[0][0]) if rows else None
 
     def put(self, key: Key, row: Row) -> None:
         """Write the row, over any other."""
@@ -78,24 +78,12 @@ class SqliteTable(Generic[Row]):
         """Return every row by its key, in the order of the keys as they are written."""
         self._prepare()
         found = self._transaction.read(self._all)
-        return {read_key(key): self._decode(key, data) for key, data in found}
+        return {read_key(key): self._codec.decode(key, data) for key, data in found}
 
     def _entry(self, key: Key, row: Row) -> tuple[Value, ...]:
         fields = [write_value(getattr(row, field)) for field in self._fields]
-        try:
-            data = self._codec.encode(row)
-        except ValueError as error:  # an actor's bug: told now, and not when the row is wanted
-            name = self._spec.name
-            raise ValueError(f"the row {key!r} of {name} can't be kept: {error}") from error
+        data = self._codec.encode(key, row)
         return (write_key(key), data, *fields)
-
-    def _decode(self, key: str, data: str | bytes) -> Row:
-        try:
-            return self._codec.decode(data)
-        except ValueError as error:
-            row = f"the row {read_key(key)!r} of {self._spec.name}"
-            sentence = f"{row} is of another version of the program, or damaged: {error}"
-            raise UnreadableRowError(self._transaction.path, sentence) from error
 
     # Rows by index
 
@@ -114,7 +102,7 @@ class SqliteTable(Generic[Row]):
         given = [(sign, value) for sign, value in bounds if value is not None]
         sql = self._search(index, len(prefix), tuple([sign for sign, _ in given]))
         values = (*self._bounds(index, prefix, [value for _, value in given]), limit)
-        return [self._decode(*found) for found in self._transaction.read(sql, values)]
+        return [self._codec.decode(*found) for found in self._transaction.read(sql, values)]
 
     claim = scan  # one process: nobody else holds a row
 
@@ -207,7 +195,7 @@ class SqliteTable(Generic[Row]):
 
         def field(key: str, data: str | bytes, name: str) -> Value:
             try:
-                return write_value(getattr(self._decode(key, data), name))
+                return write_value(getattr(self._codec.decode(key, data), name))
             except UnreadableRowError as error:
                 unreadable.append(error)
                 raise

@@ -12,11 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.engine import Execution
-from actors.ledger import Run
+from actors.ledger import RUNS, Run
 from actors.messages import Completion
-from actors.stores.rows import RowCodec, read_key, write_key
+from actors.stores.failures import UnreadableRowError
+from actors.stores.rows import RowCodec, TableCodec, read_key, write_key
 from transports.units import Duration
 
+RUN = Run(
+    command_id="c", agent="a", key="k", device="d", session="s", slug="g", generation=1,
+    arguments={"q": "日本"}, status="queued", queued_us=1, open_on="d", open_for="a", due_us=2,
+    completion=Completion(execution_id=None, status="failed"),
+)  # fmt: skip
 TEXTS = st.text(
     st.sampled_from("\x00\x01\x02\x03ab\x7f\xff\U0001f642") | st.characters(codec="utf-8")
 )
@@ -78,15 +84,10 @@ def test_a_row_comes_back_whatever_is_in_it(value: Any, cost: float) -> None:
 
 
 def test_rows_of_the_actors_are_json() -> None:
-    run = Run(
-        command_id="c", agent="a", key="k", device="d", session="s", slug="g", generation=1,
-        arguments={"q": "日本"}, status="queued", queued_us=1, open_on="d", open_for="a", due_us=2,
-        completion=Completion(execution_id=None, status="failed"),
-    )  # fmt: skip
-    text = RowCodec(Run).encode(run)
+    text = RowCodec(Run).encode(RUN)
     assert isinstance(text, str)
     assert json.loads(text)["arguments"] == {"q": "日本"}
-    assert RowCodec(Run).decode(text) == run
+    assert RowCodec(Run).decode(text) == RUN
 
 
 def test_what_json_can_t_say_is_msgpack() -> None:
@@ -112,3 +113,12 @@ def test_a_duration_comes_back_as_one() -> None:
 def test_what_is_no_row_is_a_value_error(data: str | bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         RowCodec(Execution).decode(data)
+
+
+def test_what_a_table_can_not_keep_or_read_is_told_with_its_name_and_key() -> None:
+    codec = TableCodec(RUNS, "here")
+    with pytest.raises(ValueError, match=r"the row 'r1' of runs can't be kept: Expected `str`"):
+        codec.encode("r1", msgspec.structs.replace(RUN, agent=7))
+    with pytest.raises(UnreadableRowError, match=r"here: the row \('a', 'b'\) of runs is of anoth"):
+        codec.decode(write_key(("a", "b")), "{}")
+    assert codec.decode("r1", codec.encode("r1", RUN)) == RUN
