@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Queue
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pytest
 import trio
@@ -129,6 +129,15 @@ class Deployment:
             'control = "100ms"\ntimeout = "1s"\n[engine]\nreport = "300ms"\n'
         )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing behind: what waits for the gate goes on, and every process is killed."""
+        self.gate.touch()
+        for process in self.processes:
+            process.kill()
+
     def start(self, *command: str) -> Process:
         process = Process(self.folder, self.environment, *command)
         self.processes.append(process)
@@ -222,13 +231,8 @@ class Deployment:
 
 @pytest.fixture
 def deployed(tmp_path: Path) -> Iterator[Deployment]:
-    made = Deployment(tmp_path)
-    try:
+    with Deployment(tmp_path) as made:
         yield made
-    finally:
-        made.gate.touch()
-        for process in made.processes:
-            process.kill()
 
 
 def test_a_run_goes_from_ticket_to_result_and_survives_every_kill(deployed: Deployment) -> None:

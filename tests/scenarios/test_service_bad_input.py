@@ -56,15 +56,11 @@ class System(Deployment):
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    it = System(tmp_path_factory.mktemp("system"))
-    try:
+    with System(tmp_path_factory.mktemp("system")) as it:
         it.desktop.wait_for("connected to")
         it.share()
         it.until_listed()
         yield it
-    finally:
-        for process in it.processes:
-            process.kill()
 
 
 @pytest.fixture

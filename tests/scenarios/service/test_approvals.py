@@ -148,12 +148,8 @@ class WithTools(Deployment):
 
 @pytest.fixture
 def deployed(tmp_path: Path) -> Iterator[WithTools]:
-    made = WithTools(tmp_path)
-    try:
+    with WithTools(tmp_path) as made:
         yield made
-    finally:
-        for process in made.processes:
-            process.kill()
 
 
 def test_a_call_waits_for_its_owner_through_a_kill_and_is_made_once(deployed: WithTools) -> None:

@@ -126,13 +126,8 @@ def test_the_audit_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def deployed(tmp_path: Path) -> Iterator[Deployment]:
-    made = Deployment(tmp_path)
-    try:
+    with Deployment(tmp_path) as made:
         yield made
-    finally:
-        made.gate.touch()
-        for process in made.processes:
-            process.kill()
 
 
 def test_where_is_my_run_and_why_did_it_not_start(deployed: Deployment) -> None:
